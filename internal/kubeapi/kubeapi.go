@@ -127,7 +127,7 @@ func (a *API) Create(ctx context.Context, path string, o Object) (Object, error)
 	return a.call(ctx, http.MethodPost, path, nil, mediaJSON, o)
 }
 
-// Apply creates or changes the object at a path to what o specifies, and keeps fields that only others have set
+// Apply creates the object at a path, or changes it to the fields of o. Fields that only others have set are kept
 // (server-side apply). With dryRun the server only checks the object.
 func (a *API) Apply(ctx context.Context, path string, o Object, dryRun bool) (Object, error) {
 	q := url.Values{"fieldManager": {"tradewind"}, "force": {"true"}, "fieldValidation": {"Strict"}}

@@ -163,8 +163,8 @@ func Remove(
 	return out, nil
 }
 
-// removeJobs removes the job objects of a namespace, whose broker is already removed, and the custom resource
-// definition if there are no others.
+// removeJobs removes the job objects of a namespace after the removal of its broker. It also removes the custom
+// resource definition if no other namespace has job objects.
 func removeJobs(ctx context.Context, api *kubeapi.API, namespace string, gone func(string, Change) error) error {
 	all, err := api.Get(ctx, kubeapi.Path(JobsVersion, JobsPlural, "", ""))
 	if kubeapi.NotFound(err) {

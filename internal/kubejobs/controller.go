@@ -54,7 +54,8 @@ const (
 	phaseRefused = "refused" // the broker rejects the job; the message has the reason
 )
 
-// LeaveToken stores the token of the broker's users in a Secret, for everybody who may read the namespace's Secrets.
+// LeaveToken stores the token of the broker's users in a Secret. Everybody who may read the namespace's Secrets can
+// use it.
 func LeaveToken(ctx context.Context, c Cluster, namespace, token string) error {
 	_, err := c.Apply(ctx, kubeapi.Path("v1", "secrets", namespace, kubedeploy.TokenSecret), kubeapi.Object{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",

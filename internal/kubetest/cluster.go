@@ -55,7 +55,7 @@ type Cluster struct {
 
 // Options of a cluster.
 type Options struct {
-	// NodeGrace is how long a node may be silent before it counts as dead; 0 means 12 s.
+	// NodeGrace is the time for which a node may be silent before it counts as dead; 0 means 12 s.
 	NodeGrace time.Duration
 	// Gangs enables the scheduler's own gangs (scheduling.k8s.io/v1alpha2), which are off in Kubernetes 1.36.
 	Gangs bool

@@ -25,7 +25,7 @@ type Node struct {
 	CPUs   int
 	GiB    int
 	GPUs   int
-	// Devices are what device plugins offer in addition to whole GPUs.
+	// Devices are the resources that device plugins offer in addition to whole GPUs.
 	Devices map[corev1.ResourceName]int64
 	Taints  []corev1.Taint
 	// Idle only reports pods as running, without starting processes.

@@ -65,8 +65,8 @@ type BillResult struct {
 	Tasks  int            `json:"tasks"`
 	Market dag.Market     `json:"market"`
 	Runs   []sim.Measured `json:"runs"`
-	// USDRatio and HoursRatio are the geometric means over the runs of what was billed, and how long it took, relative
-	// to the plan. WorstUSD is the ratio of costs that is furthest from 1.
+	// USDRatio and HoursRatio are the geometric means over the runs of the ratios of billed to planned cost, and of
+	// actual to planned time. WorstUSD is the ratio of costs that is furthest from 1.
 	USDRatio   float64 `json:"usdRatio"`
 	HoursRatio float64 `json:"hoursRatio"`
 	WorstUSD   float64 `json:"worstUSDRatio"`

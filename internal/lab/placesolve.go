@@ -71,7 +71,7 @@ func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 	}
 	best, err := compact(&empty)
 	if err != nil || best.Placed == len(p.Instances) && machines(best.Assignment) <= machines(deployed) {
-		return best.Assignment, err // what runs somewhere stays there, so the other start needs as many machines
+		return best.Assignment, err // instances that run stay where they are, so the other start needs as many machines
 	}
 	kept, err := compact(p)
 	if err != nil {

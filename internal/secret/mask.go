@@ -131,8 +131,8 @@ func (m *Mask) possibleStart(text []byte) int {
 	return len(text)
 }
 
-// MaskWriter hides secrets in what is written through it, even if a secret is split across writes. Flush writes what
-// was held back.
+// MaskWriter hides secrets in the data that is written through it, even if a secret is split across writes. Flush
+// writes the data that was held back.
 type MaskWriter struct {
 	mask *Mask
 	to   io.Writer

@@ -1,10 +1,10 @@
-// Package secret stores the secrets of jobs. A job's file names them; the user who submits the job gives their
-// values, or references to where they are stored. They are encrypted in the store, and only decrypted for the agent
-// of a task that names them.
+// Package secret stores the secrets of jobs. A job's file names the secrets. The user who submits the job gives their
+// values, or references to the places where the values are stored. Values are encrypted in the store, and are
+// decrypted only for the agent of a task that names them.
 //
 // A value is encrypted with AES-256-GCM. The key is derived (HKDF, RFC 5869) from a key of the deployment and the
 // job's ID, so that a stolen table is worthless and one job cannot decrypt another job's secrets. A reference is
-// stored as it is, and the secret is fetched each time a task needs it, so it may change where it is stored. A Mask
+// stored unencrypted. Its secret is fetched each time a task needs it, so a changed secret is used at once. A Mask
 // hides secrets in the output of tasks.
 package secret
 
@@ -54,8 +54,8 @@ const (
 func Schemes() []string { return []string{SSM, SecretsManager, GCPSM, KeyVault, Kubernetes} }
 
 // Reference splits a value that is a reference: one that begins with a scheme and a colon and contains no blanks. The
-// source checks the rest. If Reference treated ssm:a as a plain secret, a user who forgot a slash would get that text
-// as the secret, without an error.
+// source checks the rest. ssm:a, for example, is a reference with an error. If it counted as a plain secret, a user
+// who forgot a slash would get that text as the secret, without an error.
 func Reference(value string) (scheme, name string, ok bool) {
 	scheme, name, ok = strings.Cut(value, ":")
 	if !ok || !slices.Contains(Schemes(), scheme) || name == "" || strings.ContainsAny(name, " \t\r\n") {

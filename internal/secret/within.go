@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Restricted restricts a source to secrets that the broker's owner has listed, because a broker can read more than
-// users who submit jobs should.
+// Restricted restricts a source to secrets that the broker's owner has listed. It is needed because a broker can read
+// more secrets than its users should.
 type Restricted struct {
 	Source Source
 	Scheme string   // GCPSM or KeyVault
@@ -28,7 +28,7 @@ func CheckNames(names []string) error {
 	return nil
 }
 
-// Fetch implements Source. Names with the wrong format are passed on to the source, whose error describes the format.
+// Fetch implements Source. A name with the wrong format is passed to the source, whose error describes the format.
 func (w Restricted) Fetch(ctx context.Context, name string) (string, error) {
 	part := strings.Split(name, "/")
 	switch {

@@ -73,7 +73,7 @@ func arguments(a *dag.SparkApp) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// dollar is a variable, or what would be special between double quotes.
+// dollar is a variable, or a character that has a special meaning between double quotes.
 var dollar = regexp.MustCompile("\\$\\$|\\$[A-Za-z_][A-Za-z0-9_]*|\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[$`\"\\\\]")
 
 // expand quotes an argument, in which $NAME and ${NAME} stand for a variable and $$ for a dollar sign.

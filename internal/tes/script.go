@@ -137,8 +137,8 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 // wild reports whether a path has wildcards.
 func wild(p string) bool { return strings.ContainsAny(p, "*?[") }
 
-// wild reports whether an output's path has wildcards. Without a prefix, a bracket is part of the name: engines whose
-// only wildcards are stars and question marks send such names unescaped.
+// wild reports whether an output's path has wildcards. Without a prefix, a bracket is part of the name: some engines
+// have only the wildcards star and question mark, and send brackets in names unescaped.
 func (o *Output) wild() bool {
 	return strings.ContainsAny(o.Path, "*?") || o.PathPrefix != "" && wild(o.Path)
 }

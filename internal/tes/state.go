@@ -59,9 +59,9 @@ func SystemLog(reason string) string {
 }
 
 // Explain adds the reason of a failed task to the system logs of its last attempt. If no machine was available, there
-// is no attempt; the task then gets a log with only the reason, because clients look nowhere else. Logs are in the
-// order of attempts, except for Nextflow, for which the last comes first: it reads the exit code only from the first
-// log, and would treat a task as failed whose machine was preempted once.
+// is no attempt. The task then gets a log with only the reason, because clients read nothing else. Logs are in the
+// order of attempts, except for Nextflow, which gets the last log first. Nextflow reads the exit code only from the
+// first log; if a machine was preempted once, it would treat the task as failed.
 func (t *Task) Explain(reason string) {
 	reason = SystemLog(reason)
 	if (t.State == SystemError || t.State == ExecutorError) && reason != "" {

@@ -52,8 +52,8 @@ func (s service) Hide(ctx context.Context, q bus.QueueConfig, handle string) (ti
 	return q.Visibility, s.b.hide(ctx, s.b.queueName(q.Name), handle, q.Visibility)
 }
 
-// Bury implements transport. After its time-out, another consumer may have the delivery. Bury then asks SQS
-// before it writes a dead letter.
+// Bury implements transport. After its time-out, another consumer may have the delivery. In that case, Bury checks
+// this with SQS before it writes a dead letter.
 func (s service) Bury(ctx context.Context, q bus.QueueConfig, d delivered[string], reason string) error {
 	if !s.b.clock.Now().Before(d.Until) {
 		if _, err := s.Hide(ctx, q, d.Handle); err != nil {

@@ -81,7 +81,7 @@ type Config struct {
 	EventBus    string // name or ARN of the EventBridge bus
 	QueuePrefix string // tradewind-: the queue of function fn is tradewind-fn, its dead letters are in tradewind-fn-dlq
 	// QueueURLs is the prefix of all queue URLs, https://sqs.REGION.amazonaws.com/ACCOUNT/. If it is empty, the bus
-	// asks SQS for the URL of each queue once.
+	// requests the URL of each queue from SQS once.
 	QueueURLs string
 	Bucket    string // for payloads that are too large
 	Queues    []bus.QueueConfig

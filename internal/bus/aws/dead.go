@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// lookVisibility is how long listing a letter hides it from others. It is a little longer than a caller's time
-	// limit (30 s behind an API Gateway), because a function that dies leaves the letter hidden for that long. A letter
-	// that is received twice is listed once.
+	// lookVisibility is the time for which listing a letter hides it from others. A function that dies leaves the
+	// letter hidden for that time. So the time is only a little longer than a caller's time limit (30 s behind an API
+	// Gateway). A letter that is received twice is listed once.
 	lookVisibility = 45 * time.Second
 	// redriveVisibility is the same for a redrive. It is longer, because a letter that is received twice would be sent
 	// twice.
 	redriveVisibility = 2 * time.Minute
 	// maxListed bounds how many letters of a queue are read for a list. The list has the oldest of those read.
 	maxListed = 10_000
-	// directAttempts is how often Lambda tries an event for which EventBridge invoked it, as configured in infra/.
+	// directAttempts is the number of times that Lambda tries an event from EventBridge, as configured in infra/.
 	directAttempts = 3
 	// emptyPolls is the number of empty receives after which the queue counts as empty, even if SQS reports messages.
 	emptyPolls = 3
@@ -92,7 +92,7 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 	return letters, nil
 }
 
-// deadOf returns the queues whose dead letters are wanted; "" is the one for messages without a route.
+// deadOf returns the queues whose dead letters are wanted; "" is the queue for messages without a route.
 func (b *Bus) deadOf(queue string) ([]string, error) {
 	if queue != "" {
 		_, err := b.queues.Config(queue)

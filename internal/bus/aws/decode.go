@@ -25,7 +25,7 @@ const (
 // Envelope is the result of Decode.
 type Envelope struct {
 	Kind Kind
-	// Message is set for Ours and CloudEvent. If Ref is set, Body is missing and Ref says where it is stored.
+	// Message is set for Ours and CloudEvent. If Ref is set, Body is missing and is stored at Ref.
 	Message bus.Message
 	Ref     *Ref
 	Foreign Foreign // set for Others

@@ -28,7 +28,7 @@ type Detail struct {
 	Ref  *Ref            `json:"ref,omitempty"`  // where a body that is too large is stored
 }
 
-// Ref says where a large body is stored.
+// Ref is the reference to a large body.
 type Ref struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
@@ -38,8 +38,8 @@ type Ref struct {
 
 // Limits of an event, in bytes.
 const (
-	// maxInline is the maximum size of a detail that is sent inline. EventBridge takes 256 KB in a call and SQS as much
-	// in a message, including EventBridge's envelope and a dead letter's attributes.
+	// maxInline is the maximum size of a detail that is sent inline. EventBridge accepts 256 KB in a call and SQS 256
+	// KB in a message, including EventBridge's envelope and a dead letter's attributes.
 	maxInline = 240 << 10
 	// maxExpansion is the factor by which a detail may grow when a service parses it and writes it again: a rune of
 	// two bytes becomes \u00e9.

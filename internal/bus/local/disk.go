@@ -54,7 +54,7 @@ func (d *disk) read(queue string, taken []delivery) ([]bus.Delivery, error) {
 	return deliveries, wrapError(err)
 }
 
-// deadPage is how many letters are read in one view; commits wait for views.
+// deadPage is the number of letters that are read in one view. It is limited because commits wait for views.
 const deadPage = 256
 
 func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool) error {
@@ -92,8 +92,8 @@ func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool
 	return nil
 }
 
-// load calls yield with every message in the file and its state. s.until is when it may be delivered. waiting is
-// true if that time is known and the message is not in flight.
+// load calls yield with every message in the file and its state. s.until is the time at which the message may be
+// delivered. waiting is true if that time is known and the message is not in flight.
 func (d *disk) load(yield func(s state, waiting bool)) error {
 	if err := d.file.Flush(context.Background()); err != nil {
 		return wrapError(err)

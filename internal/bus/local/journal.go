@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// journal stores what must survive a restart: messages, their delivery counts,
-// and dead letters. The index in memory decides; the journal records.
+// journal stores the data that must survive a restart: messages, their delivery counts, and dead letters. The index
+// in memory decides; the journal records.
 type journal interface {
 	// next returns a number larger than all earlier ones in the life of the journal.
 	next() uint64
@@ -49,8 +49,8 @@ type stored struct {
 	message *bus.Message
 }
 
-// state is how often a message was delivered and, if it waits for its next
-// delivery, until when. until is 0 while the message is in flight.
+// state is the number of deliveries of a message and, if it waits for its next delivery, the time of that. until is 0
+// while the message is in flight.
 type state struct {
 	ref
 	attempts int32

@@ -84,8 +84,8 @@ func (q *queue) take(now int64, limit int) (taken []delivery) {
 	return taken
 }
 
-// advance makes messages visible whose time has come. It returns the messages whose last delivery
-// was not answered: they have left the index, and the caller must bury them.
+// advance makes messages visible when their time has come. It returns the messages whose last delivery was not
+// answered: they have left the index, and the caller must bury them.
 func (q *queue) advance(now int64) (lapsed []burial) {
 	for len(q.hidden) > 0 && q.hidden[0].until <= now {
 		e := q.hidden[0]

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
-// Class is what a machine needs from its image.
+// Class is the kind of image that a machine needs.
 type Class string
 
 // The classes: the architecture, the generation of the hypervisor, and the driver of the accelerator. The second is
@@ -67,8 +67,8 @@ var size = lazyregexp.New(`^(?:Standard|Basic)_([A-Z]+)([0-9]+)(?:-[0-9]+)?([a-z
 // Azure").
 var firstGeneration = lazyregexp.New(`^(Basic_A\d+|Standard_(A\d+m?(_v2)?|D\d+|GS?\d|NC\d+r?|NV\d+))$`)
 
-// IsARM reports whether a machine type has an Arm processor: its features say so, or its accelerator has one (Grace).
-// Where the list of SKUs is at hand, its capability CpuArchitectureType says it.
+// IsARM reports whether a machine type has an Arm processor, according to its features or its accelerator (Grace). If
+// the list of SKUs is available, the capability CpuArchitectureType there is the better source.
 func IsARM(instanceType string) bool {
 	m := size.FindStringSubmatch(instanceType)
 	return m != nil && strings.Contains(m[3], "p") || grace.MatchString(instanceType)

@@ -1,6 +1,6 @@
-// Package ec2types knows facts about EC2 machine types that follow from their names: the class of the default image,
-// and the class of types that share a vCPU quota. The driver, the broker and the catalogue's filter share them. It has
-// no imports of its own, because functions that only buy machines do not link the catalogue.
+// Package ec2types derives facts about EC2 machine types from their names: the class of the default image, and the
+// class of types that share a vCPU quota. The driver, the broker and the catalogue's filter share them. It imports no
+// other package of the project, because functions that only buy machines do not link the catalogue.
 //
 // It does not know images that users or deployments name, nor the quotas of an account.
 package ec2types

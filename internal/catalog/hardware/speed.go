@@ -34,21 +34,21 @@ type Speed struct {
 	Threads float64
 }
 
-// Shares of the typical speed on the slow side: of a type that was measured, of one whose family's processor was
-// measured elsewhere, and of one whose family runs on several processors. Of the measured types nine in ten are within
-// 11 % of the estimate that the other families give.
+// Factors by which a planned speed is below the typical speed: for a measured type, for a type of a family whose
+// processor was measured in another family, and for a type of a family with several processors. Nine in ten of the
+// measured types are within 11 % of the estimate from the other families.
 const (
 	slowMeasured  = 0.9
 	slowEstimated = 0.85
 	slowSeveral   = 0.7
 )
 
-// perCore is how much faster a vCPU is that has a core for itself than one of a core's two threads: the median of the
-// processors that are sold in both ways.
+// perCore is the ratio of the speed of a vCPU with its own core to that of a vCPU which is one of a core's two
+// threads. It is the median of the processors that are sold in both ways.
 const perCore = 1.5
 
-// nearer is how fast the weight of a measured type falls with the difference in size, per doubling of the vCPUs. Large
-// machines are slower per vCPU: their cores share caches, memory channels and the power budget.
+// nearer is the rate at which the weight of a measured type decreases with the difference in size, per doubling of
+// the vCPUs. Large machines are slower per vCPU: their cores share caches, memory channels and the power budget.
 const nearer = 1.5
 
 //go:embed data/speed.csv
@@ -187,7 +187,7 @@ func (t *Table) Speed(cloud, instanceType string, vcpu float64) Speed {
 	return s
 }
 
-// sharedCore marks the processors of types that get a share of a core, whose measured speed is neither that of a core
+// sharedCore marks the processors of types that get a share of a core. Their measured speed is neither that of a core
 // nor that of the share.
 const sharedCore = "shared-"
 

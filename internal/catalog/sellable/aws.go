@@ -5,7 +5,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// aws refuses the machine types that no default image boots, or whose accelerator no default image drives.
+// aws refuses machine types that no default image boots, and those with an accelerator that no default image
+// supports.
 func aws(o catalog.Offer) string {
 	class, why := ec2types.ImageOf(o.InstanceType)
 	if why == "" && class == ec2types.Plain && o.Accelerator != "" {

@@ -5,7 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// azure refuses confidential machines, and machine types whose accelerator no default image drives.
+// azure refuses confidential machines, and machine types with an accelerator that no default image supports.
 func azure(o catalog.Offer) string {
 	class, why := azureimage.Of(o.InstanceType)
 	switch class {

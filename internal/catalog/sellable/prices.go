@@ -10,7 +10,7 @@ import (
 // an error: list prices of one type differ by less than a factor of three over the regions of a cloud.
 const doubtful = 0.3
 
-// regionsForMedian is the least number of regions of which a median says anything.
+// regionsForMedian is the minimum number of regions for a meaningful median.
 const regionsForMedian = 3
 
 // listed is a machine type on a market.
@@ -25,8 +25,8 @@ func listedAs(o *catalog.Offer, m catalog.Market) listed {
 }
 
 // Plausible returns the catalogue without the prices that are below 0.3 of the median of their type over its regions,
-// each market by itself, and the number of dropped offers by market. A live price is no list price: what a cloud's API
-// reports is not checked. Errors move medians, so it looks until there are no more.
+// each market by itself, and the number of dropped offers by market. Live prices, which a cloud's API reports, are
+// not checked. Wrong prices move medians, so the check is repeated until it drops no more.
 func Plausible(c *catalog.Catalog) (*catalog.Catalog, map[string]int, error) {
 	dropped := map[string]int{}
 	for {

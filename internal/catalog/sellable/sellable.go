@@ -1,8 +1,8 @@
-// Package sellable filters the catalogue: it says which offers cannot be bought with the default images and settings,
-// because no image boots there, the cloud does not sell them in that market, or the launch would need a setting that
-// the drivers do not send. The importer of the shipped catalogue and the refresh of each cloud use it.
+// Package sellable filters the catalogue: it finds the offers that cannot be bought with the default images and
+// settings, because no image boots there, the cloud does not sell them in that market, or the launch would need a
+// setting that the drivers do not send. The importer of the shipped catalogue and the refresh of each cloud use it.
 //
-// It depends on no SDK and asks no cloud. A refresh also applies what the cloud's API says about a type.
+// It depends on no SDK and calls no cloud. A refresh also applies the data of the cloud's API about a type.
 package sellable
 
 import "github.com/tradewind-broker/tradewind/pkg/catalog"

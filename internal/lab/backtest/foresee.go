@@ -2,10 +2,10 @@ package backtest
 
 import "math"
 
-// optimalAvailabilityCost returns the lowest possible cost of a run that knows in advance when machines are available.
-// Every step is worked, waited or lost to a start; waits and starts may use at most the time that the deadline leaves
-// beyond the work. So the state of the dynamic program is the step, the slack used, and what the task runs on:
-// nothing, on-demand, or spot in a zone.
+// optimalAvailabilityCost returns the lowest possible cost of a run that knows in advance when machines are
+// available. In every step the task works, waits, or loses time to a start; waits and starts may use at most the time
+// that the deadline leaves beyond the work. So the state of the dynamic program is the step, the slack used, and the
+// machine of the task: none, on-demand, or spot in a zone.
 //
 // Slack is counted in cells. A step is divided into a whole number of cells, chosen so that a start is close to a
 // whole number of cells. Starts are rounded down, so the result is a lower bound (by less than one cell for each

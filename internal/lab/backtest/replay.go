@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Moment is one hour of a run: the bid, the spot price, what the task ran on, and the work done by its end.
+// Moment is one hour of a run: the bid, the spot price, the kind of machine on which the task ran, and the work done
+// by its end.
 type Moment struct {
 	Hour    int             `json:"hour"` // since the start
 	SpotUSD float64         `json:"spotUSD"`
@@ -84,9 +85,9 @@ func progress(before, now bidding.Holding, restart float64) float64 {
 	return 1 - restart
 }
 
-// optimalBidCost returns the lowest possible cost of a run that knows all prices in advance: a dynamic program over the
-// hours, the minutes of work done and what the task runs on. It is a lower bound for every policy because it does not
-// have to keep time in reserve.
+// optimalBidCost returns the lowest possible cost of a run that knows all prices in advance. It is a dynamic program
+// over the hours, the minutes of work done and the kind of machine on which the task runs. The result is a lower
+// bound for every policy because the run does not have to keep time in reserve.
 func optimalBidCost(prices []float64, onDemand, work, restart float64) float64 {
 	minutes, lost := int(math.Ceil(work*60-1e-6)), int(math.Round(restart*60))
 	unit := 60 // minutes of work in one cell

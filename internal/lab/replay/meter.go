@@ -72,8 +72,8 @@ func (m *meter) add(p *replayer, seconds float64) {
 	m.errors += sum / float64(len(m.held)) * seconds
 }
 
-// owed divides the allocated GPUs between owners by weight, to each at most what it wants: max-min fairness. It divides
-// what is allocated, not the capacity, so that idle GPUs that no pod could use do not count as anyone's loss.
+// owed divides the allocated GPUs between owners by weight, to each at most its demand: max-min fairness. It divides
+// the allocated GPUs, not the capacity, so that idle GPUs that no pod could use do not count as a loss of any owner.
 func (m *meter) owed(want []int64) []float64 {
 	left := 0.0
 	for _, x := range m.held {

@@ -66,8 +66,8 @@ type Report struct {
 	// a mean over time; PeakFragmentation is the maximum.
 	Fragmentation     float64 `json:"fragmentation"`
 	PeakFragmentation float64 `json:"peakFragmentation"`
-	// ShareError is how far queues were from their fair share of GPUs by weight and demand, as a mean over queues and
-	// over the time in which any pod waited.
+	// ShareError is the difference between the GPUs of queues and their fair share by weight and demand. It is a mean
+	// over queues and over the time in which any pod waited.
 	ShareError float64 `json:"shareError"`
 	// Lost is the fraction of GPU work that was lost by evictions.
 	Lost   float64          `json:"lost"`
@@ -94,7 +94,7 @@ type podState struct {
 	running bool
 	node    int
 	done    float64 // seconds of saved work
-	begun   float64 // when it got its place; works is when it starts working there
+	begun   float64 // time at which it got its place; works is the time at which it starts to work there
 	works   float64
 }
 

@@ -167,7 +167,7 @@ func (r *row) seconds(field string) float64 {
 	return v
 }
 
-// table reads a CSV file whose header has the given columns, in any order, and calls each for every record.
+// table reads a CSV file whose header has the given columns, in any order. It calls each for every record.
 func table(file string, in io.Reader, columns []string, each func(*row)) error {
 	c := csv.NewReader(in)
 	c.ReuseRecord = true

@@ -107,7 +107,7 @@ func (k *cluster) turn(now uint64) {
 	k.ends[ring] = k.ends[ring][:0]
 }
 
-// ideal returns the mean score of the best slots, for as many slots as are taken.
+// ideal returns the mean score that the taken slots would have if they were the best ones.
 func (k *cluster) ideal() float64 {
 	left, sum, n := len(k.place)-k.freeTotal, 0.0, 0
 	for g, total := range k.total {

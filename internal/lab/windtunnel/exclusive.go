@@ -10,11 +10,12 @@ import (
 
 // The baselines that avoid all conflicts (ATC '21, §4). The paper gives no parameters for the lock.
 const (
-	// Static divides the partitions among the schedulers for ever. A scheduler takes the best free slot of its own
-	// partitions, of which it always knows the state, and cannot use those of others.
+	// Static divides the partitions among the schedulers once. A scheduler takes the best free slot of its own
+	// partitions. It always knows their state, and cannot use the slots of other schedulers.
 	Static parsync.Policy = "static"
-	// Lock has a lock for each partition. In each turn, a scheduler with tasks asks for the lock of a random partition.
-	// If it gets the lock, it takes the best free slots of the partition for a turn; else it waits for the next turn.
+	// Lock has a lock for each partition. In each turn, a scheduler with tasks requests the lock of a random
+	// partition. If it gets the lock, it takes the best free slots of the partition for a turn; else it waits for the
+	// next turn.
 	Lock parsync.Policy = "lock"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// Extra is how many slots a cluster must have besides those in use, so that conflicts do not delay tasks.
+// Extra is the number of slots that a cluster must have besides those in use, so that conflicts do not delay tasks.
 type Extra struct {
 	Slots    int     // besides those in use
 	InUse    int     // by running tasks: the arrivals in a mean hold time

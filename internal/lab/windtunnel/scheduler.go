@@ -49,8 +49,8 @@ func (s *scheduler) pop() {
 	}
 }
 
-// refresh refreshes a scheduler's view: the partition whose turn it is, or all of it under StateSync, or its own
-// partitions under Static.
+// refresh refreshes the next partition of a scheduler's view. Under StateSync it refreshes the whole view, and under
+// Static the partitions of the scheduler.
 func (t *tunnel) refresh(s *scheduler) {
 	switch t.c.Policy {
 	case Static:

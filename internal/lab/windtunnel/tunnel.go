@@ -109,7 +109,7 @@ func (t *tunnel) step(phase int, perTurn float64) {
 	if t.c.Policy == Lock {
 		t.lock()
 	}
-	// The schedulers try one task each in turn, starting with a random scheduler, so that none is always first.
+	// The schedulers try one task each, one after the other. The first one is random, so that none is always first.
 	n := len(t.schedulers)
 	first := t.random.IntN(n)
 	for busy := true; busy; {

@@ -19,8 +19,8 @@ import (
 
 // asyncInvoker invokes a function that is the target of a rule, like Lambda's asynchronous invocation (AWS Lambda
 // developer guide, "Invoking a Lambda function asynchronously"): an event whose invocation fails is retried after one
-// minute and then after two, as often as the template says, and then becomes a dead letter. moto can not invoke
-// functions, so the rule it gets has a queue in place of the function.
+// minute and then after two, for the number of retries in the template, and then becomes a dead letter. moto cannot
+// invoke functions, so the rule in moto has a queue as its target instead of the function.
 type asyncInvoker struct {
 	function *sandbox.Function
 	retries  int

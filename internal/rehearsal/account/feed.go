@@ -30,8 +30,8 @@ type queueFeed struct {
 	log      *slog.Logger
 }
 
-// pollWait is how long an empty poll waits. Lambda's polls wait 20 s, but the emulator can not handle that many
-// waiting.
+// pollWait is the maximum time of an empty poll. Lambda's polls wait 20 s, but the emulator cannot handle that many
+// open requests.
 const pollWait = 2 * time.Second
 
 func (f *queueFeed) run(ctx context.Context) {

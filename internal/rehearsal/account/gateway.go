@@ -84,7 +84,7 @@ func (g *gateway) match(r *http.Request) *route {
 	return found
 }
 
-// gatewayWithin is how long API Gateway waits for a function.
+// gatewayWithin is the maximum time for which API Gateway waits for a function.
 const gatewayWithin = 30 * time.Second
 
 // ServeHTTP implements http.Handler.
@@ -144,7 +144,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, out, body)
 }
 
-// admits asks the function that authorizes a route, with the request's token (API Gateway developer guide, "Control
+// admits calls the function that authorizes a route, with the request's token (API Gateway developer guide, "Control
 // access to HTTP APIs with AWS Lambda authorizers"), and answers the request if it is refused.
 func (g *gateway) admits(w http.ResponseWriter, r *http.Request, in awsevents.APIGatewayV2HTTPRequest) bool {
 	source := r.Header.Get("Authorization")

@@ -146,7 +146,7 @@ func (h *Hypervisor) start(ctx context.Context, at *regional, i types.Instance) 
 	return nil
 }
 
-// wait ends a machine whose process has exited, with the same events as EC2.
+// wait ends a machine when its process has exited, with the same events as EC2.
 func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 	<-m.Exited()
 	killed, err := m.Ended()
@@ -211,7 +211,7 @@ func (h *Hypervisor) Count() int {
 	return h.started
 }
 
-// Running returns the IDs of machines whose process runs.
+// Running returns the IDs of the machines whose process runs.
 func (h *Hypervisor) Running() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

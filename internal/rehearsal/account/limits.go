@@ -12,16 +12,17 @@ import (
 
 // A new account has low limits. The rehearsal has them by default.
 const (
-	// concurrency is how many functions of the account run at a time (AWS Lambda developer guide, "Lambda quotas": "New
-	// AWS accounts have reduced concurrency"; 10 was seen).
+	// concurrency is the number of functions of the account that run at a time (AWS Lambda developer guide, "Lambda
+	// quotas": "New AWS accounts have reduced concurrency"; 10 was seen).
 	concurrency = 10
 	// standardVCPUs is the quota of standard machines in a region, on demand and again on spot (Service Quotas,
 	// "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances").
 	standardVCPUs = 8
-	// bucketReports is how long a new bucket sends no events (Amazon S3 User Guide, "Enabling Amazon EventBridge").
+	// bucketReports is the time for which a new bucket sends no events (Amazon S3 User Guide, "Enabling Amazon
+	// EventBridge").
 	bucketReports = 5 * time.Minute
-	// switching is how long a mapping changes between on and off. Meanwhile it accepts no other change (Lambda API
-	// reference, UpdateEventSourceMapping: ResourceInUseException).
+	// switching is the time that a mapping needs to change between on and off. Meanwhile it accepts no other change
+	// (Lambda API reference, UpdateEventSourceMapping: ResourceInUseException).
 	switching = 30 * time.Second
 )
 
@@ -101,10 +102,10 @@ type quotas struct {
 	used     map[string]int   // by class
 	machines map[string]owned // by ID
 	refused  int
-	raised   bool // the account has as many as it needs
+	raised   bool // the account has a sufficient quota of vCPUs
 }
 
-// owned is what a machine uses of a quota.
+// owned is the part of a quota that a machine uses.
 type owned struct {
 	class string // empty: of a class without a limit here
 	vcpus int
@@ -113,7 +114,7 @@ type owned struct {
 // standard has the first letters of the families of standard machines.
 const standard = "acdhimrtz"
 
-// classOf returns what each machine of a launch uses, and the number of machines.
+// classOf returns the quota that each machine of a launch uses, and the number of machines.
 func classOf(region string, launch []byte) (owned, int) {
 	form, err := url.ParseQuery(string(launch))
 	family, size, ok := strings.Cut(form.Get("InstanceType"), ".")
@@ -174,7 +175,7 @@ func (q *quotas) bought(each owned, n int, ids []string) {
 	}
 }
 
-// release frees what an ended machine has used.
+// release frees the quota of an ended machine.
 func (q *quotas) release(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,7 +192,7 @@ func (p *Proxy) OverQuota() int {
 	return p.quotas.refused
 }
 
-// RaiseQuota grants the account as many vCPUs as it needs.
+// RaiseQuota grants the account a sufficient quota of vCPUs.
 func (p *Proxy) RaiseQuota() {
 	p.quotas.mu.Lock()
 	defer p.quotas.mu.Unlock()

@@ -133,7 +133,7 @@ func like(pattern, s string) bool {
 	return strings.HasSuffix(s, parts[len(parts)-1])
 }
 
-// leadingKeys returns the partitions of the items to which a request does what a right is for.
+// leadingKeys returns the partition keys of a request's items, for the operations to which a right applies.
 func leadingKeys(right, action string, body []byte) (keys []string) {
 	type item map[string]struct{ S string }
 	type op struct{ Item, Key item }

@@ -37,7 +37,7 @@ type streamFeed struct {
 	ended    string // the last shard that was read to its end
 }
 
-// look is how often a shard without new records is read; Lambda reads four times a second.
+// look is the interval at which a shard without new records is read. Lambda reads four times a second.
 const look = 250 * time.Millisecond
 
 type record = map[string]any
@@ -60,7 +60,7 @@ func (f *streamFeed) run(ctx context.Context) {
 	}
 }
 
-// read returns the new records of the current shard. A stream sometimes starts a new shard, whose records are all later
+// read returns the new records of the current shard. A stream sometimes starts a new shard. All its records are later
 // than those of the previous one.
 func (f *streamFeed) read(ctx context.Context) ([]record, error) {
 	if f.iterator == "" {

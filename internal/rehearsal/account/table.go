@@ -13,7 +13,7 @@ import (
 
 const tableType = "AWS::DynamoDB::Table"
 
-// readyWithin is how long the creation of a table may take.
+// readyWithin is the maximum time for the creation of a table.
 const readyWithin = time.Minute
 
 // tables creates the template's tables like CloudFormation: keys, billing, stream, protection and time to live are as

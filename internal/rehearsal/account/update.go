@@ -23,9 +23,10 @@ import (
 // addedTopic is the logical ID of the resource that an update adds to the template.
 const addedTopic = "RehearsedUpdate"
 
-// Console is the account as clients outside of the deployment use it. In addition to what the emulators do, an update
-// of the deployment's stack sets every mapping and schedule to its state in the template, as CloudFormation does with
-// the properties of a changed resource, and replaces the processes of the functions. Functions can be invoked.
+// Console gives access to the account to clients outside of the deployment. In addition to the work of the emulators,
+// an update of the deployment's stack sets every mapping and schedule to its state in the template, as CloudFormation
+// does with the properties of a changed resource, and replaces the processes of the functions. Functions can be
+// invoked.
 type Console struct {
 	world   *World
 	next    http.Handler
@@ -198,7 +199,7 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, raw, 0o600)
 }
 
-// Awake returns an error that names what is off: a mapping, or a schedule with one of the names.
+// Awake returns an error that names the mappings, and the schedules with one of the names, that are off.
 func (w *World) Awake(ctx context.Context, schedules ...string) error {
 	var off []string
 	for _, m := range w.Mappings {

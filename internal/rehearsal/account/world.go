@@ -41,8 +41,8 @@ type Options struct {
 	Arch     string // GOARCH of this machine
 	Dir      string // for machines' disks and logs
 	Seed     uint64
-	// Speed is how many times faster than deployed schedules run and messages become visible again. A message of a
-	// killed function would otherwise take minutes.
+	// Speed is the factor by which schedules run, and messages become visible again, faster than in a deployment.
+	// Otherwise a message of a killed function would take minutes.
 	Speed float64
 	// Chaos kills functions at random moments and makes every tenth call fail, after the deployment.
 	Chaos bool

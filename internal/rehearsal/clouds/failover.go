@@ -28,8 +28,8 @@ type Hop struct {
 // onTheWay are the functions that handle a refused job, in order. Other functions work at the same time.
 var onTheWay = []string{"cloud-azure", "provision", "relay", "optimize", "schedule", "cloud-gcp"}
 
-// Failover runs n jobs, one after the other, that Azure refuses and the deployed functions move to Google Cloud: they
-// remove what remains of the first launch, record the failure, and replan.
+// Failover runs n jobs, one after the other, that Azure refuses. The deployed functions move each of them to Google
+// Cloud: they remove the remains of the first launch, record the failure, and replan.
 func Failover(ctx context.Context, o account.Options, n int) (hops []Hop, err error) {
 	o.Trace = &account.Trace{}
 	w, err := open(ctx, o, n)
@@ -93,7 +93,7 @@ func unavailable(n int) (lines []line) {
 
 func refusedType(i int) string { return fmt.Sprintf("Standard_R%d", i) }
 
-// failedOver is when a cloud refused, and when the next cloud was called.
+// failedOver contains the times of a cloud's refusal and of the call of the next cloud.
 type failedOver struct{ refused, asked time.Time }
 
 // watch measures the time from a refusal to the next call for a machine.

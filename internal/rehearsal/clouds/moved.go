@@ -55,7 +55,7 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 		if a.Outcome != apitypes.OutcomeSucceeded || a.Offer.Cloud == planned[name] {
 			continue
 		}
-		if !s.World.Chaos { // a cloud whose functions keep failing loses the task to another
+		if !s.World.Chaos { // a cloud loses a task to another cloud if its functions keep failing
 			return "", fmt.Errorf("%s ran on %s", name, a.Offer.Cloud)
 		}
 		planned[name] = a.Offer.Cloud
@@ -95,8 +95,8 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 	return said + booked, err
 }
 
-// bookedEgress waits until the booked cost of a job's data equals what the stores have counted. With failures, only the
-// senders count the failed transfers.
+// bookedEgress waits until the booked cost of a job's data equals the transfers that the stores have counted. If
+// transfers fail, only the senders count them.
 func (s *Story) bookedEgress(ctx context.Context, counted float64) (said string, err error) {
 	return said, until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.data)
@@ -176,7 +176,7 @@ func full(place string) string {
 	return "aws:" + place
 }
 
-// stored lists the objects of a bucket with a prefix whose keys contain a word, without using the product.
+// stored lists the objects of a bucket with a prefix, and a word in their keys, without using the product.
 func (s *Story) stored(ctx context.Context, bucket, prefix, word string) (keys []string, err error) {
 	prefix = bucket + "/" + strings.TrimSuffix(prefix, "/") + "/"
 	for o, err := range grant.Objects(ctx, s.World.Owned, prefix) {

@@ -34,7 +34,8 @@ func (w *World) vaults() (map[string]string, error) {
 	}, nil
 }
 
-// kept is a job whose task shows that it has the secrets without printing them, and then prints them.
+// kept is a job whose task first prints only the ends of its secrets, to show that it has them, and then prints the
+// secrets.
 const kept = `apiVersion: tradewind/v1
 name: kept
 budget: 5 USD

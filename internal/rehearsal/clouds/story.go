@@ -38,7 +38,8 @@ type Story struct {
 	next   string   // the last job
 }
 
-// slower is how many times its usual duration a step may take before it counts as hanging. It affects no result.
+// slower is the factor by which a step may exceed its usual duration before it counts as hanging. It affects no
+// result.
 const slower = 4
 
 type step struct {

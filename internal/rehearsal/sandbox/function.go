@@ -26,7 +26,8 @@ type Function struct {
 	Log     io.Writer
 	// MayLoop is set if Lambda does not drop the invocations of a long chain (RecursiveLoop: Allow).
 	MayLoop bool
-	// Admit reports whether the account may run another function now, and returns what to call at its end; nil: always.
+	// Admit reports whether the account may run another function now, and returns a function to call at its end. nil
+	// means that it always may.
 	Admit func() (done func(), ok bool)
 	// Seen is called after every invocation, with the time its process took to start if it was new; nil is not called.
 	Seen func(began time.Time, cold time.Duration)
@@ -112,7 +113,7 @@ func (f *Function) Invoke(ctx context.Context, payload []byte, causes ...string)
 	return body, err
 }
 
-// sandbox returns an idle sandbox, the last used first, or starts another; cold is how long that took.
+// sandbox returns the idle sandbox that was used last, or starts another one. cold is the time that the start took.
 func (f *Function) sandbox(ctx context.Context) (s *sandbox, cold time.Duration, err error) {
 	f.mu.Lock()
 	for len(f.idle) > 0 {

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// maxChain is how often one function may be invoked in a chain of requests. Lambda drops the next invocation (AWS
-// Lambda developer guide, "Use Lambda recursive loop detection to prevent infinite loops": "approximately 16 times").
+// maxChain is the number of times that one function may be invoked in a chain of requests. Lambda drops the next
+// invocation (AWS Lambda developer guide, "Use Lambda recursive loop detection to prevent infinite loops":
+// "approximately 16 times").
 const maxChain = 16
 
 // ErrRecursive means that Lambda dropped an invocation, because the function had been invoked too often in its chain of

@@ -1,10 +1,10 @@
-// Package sandbox runs Lambda binaries as Lambda does: each sandbox is a process
-// that asks the Runtime API (AWS Lambda developer guide, "Using the Lambda runtime API for custom runtimes", version
-// 2018-06-01) for one invocation at a time, is frozen between two, and is killed when it exceeds its timeout. A
-// function has as many sandboxes as concurrent invocations, up to a limit, and reuses them.
+// Package sandbox runs Lambda binaries as Lambda does. Each sandbox is a process that gets one invocation at a time
+// from the Runtime API (AWS Lambda developer guide, "Using the Lambda runtime API for custom runtimes", version
+// 2018-06-01). It is frozen between two invocations, and killed when it exceeds its timeout. A function has as many
+// sandboxes as concurrent invocations, up to a limit, and reuses them.
 //
-// It does not limit memory or processor time, and does not isolate the process from the file system. It measures memory
-// and time instead.
+// It does not limit memory or processor time, and does not isolate the process from the file system. It measures
+// memory and time instead.
 package sandbox
 
 import (
@@ -30,11 +30,11 @@ var (
 	ErrKilled   = errors.New("sandbox: the process ended")
 	ErrInit     = errors.New("sandbox: the function did not start")
 	ErrFunction = errors.New("sandbox: the function returned an error")
-	// ErrThrottled means that the account runs as many functions as it may. The function was not invoked.
+	// ErrThrottled means that the account runs its maximum number of functions. The function was not invoked.
 	ErrThrottled = errors.New("sandbox: too many functions run")
 )
 
-// initWithin is how long a start may take.
+// initWithin is the maximum time of a start.
 const initWithin = 10 * time.Second
 
 // invocation is one event being handled.
@@ -55,7 +55,7 @@ type sandbox struct {
 	server *http.Server
 	next   chan *invocation
 	done   chan result
-	ready  chan struct{} // closed when the process first asks for work
+	ready  chan struct{} // closed at the first request of the process for an invocation
 	exited chan struct{}
 	once   sync.Once
 
@@ -64,7 +64,7 @@ type sandbox struct {
 	gone   bool
 }
 
-// start starts a process of a function, and returns when it asks for its first invocation.
+// start starts a process of a function, and returns when the process requests its first invocation.
 func start(ctx context.Context, f *Function) (*sandbox, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, immediate
 	if err != nil {

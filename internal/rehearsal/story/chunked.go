@@ -32,8 +32,8 @@ tasks:
     time: 1m
 `
 
-// chunked runs an array of short members. It checks what each has printed, kept and done again, and that they did not
-// have an attempt each.
+// chunked runs an array of short members. It checks the output of each member, the files that it kept, and whether it
+// ran again, and that several members shared an attempt.
 func (s *Story) chunked(ctx context.Context) (string, error) {
 	var id string
 	if err := until(ctx, func() error {

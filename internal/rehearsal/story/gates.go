@@ -46,7 +46,7 @@ func (s *Story) rejectsStrangers(ctx context.Context) (string, error) {
 	return "403 without a signature and with a wrong one, 401 for an agent without a token, 200 for the user", err
 }
 
-// agent asks for work with a token and returns the answer's status. It retries if a function was killed.
+// agent requests work with a token and returns the status of the answer. It retries if a function was killed.
 func (s *Story) agent(ctx context.Context, bearer string) (int, error) {
 	return s.raw(ctx, http.MethodPost, wire.PathHello, bearer, `{"address":"127.0.0.1","version":"x"}`)
 }

@@ -145,7 +145,7 @@ func predict(ctx context.Context) (*cost.Bill, error) {
 func byClock() []string { return []string{events.FnReconcile, events.FnTick, events.FnRefresh} }
 
 // bill returns the counts so far, by service and unit in the terms of package cost. GB-seconds are left out, because
-// the emulator's speed says nothing about AWS.
+// they depend on the speed of the emulator, not of AWS.
 func (s *Story) bill() map[string]float64 {
 	w := s.World
 	b := map[string]float64{}

@@ -129,7 +129,7 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	if err := until(ctx, func() error {
 		_, err := s.cli(ctx, "", "cancel", id)
 		if err != nil && strings.Contains(err.Error(), "has already finished") {
-			return nil // cancelled by an earlier call whose answer was lost; the job's state is checked below
+			return nil // an earlier call, whose answer was lost, has cancelled the job; its state is checked below
 		}
 		return err
 	}); err != nil {
@@ -202,11 +202,11 @@ func (s *Story) rejected(ctx context.Context) (string, error) {
 	return remark, err
 }
 
-// givenUp is the event among the dead letters whose cause was fixed.
+// givenUp is the dead letter whose cause was fixed.
 const givenUp = "given-up-1"
 
-// redrive sends an unreadable event, finds it among the dead letters after all retries, and redrives another dead
-// letter whose cause was fixed: by the command line, as an operator would.
+// redrive sends an unreadable event, and finds it among the dead letters after all retries. It then redrives another
+// dead letter, whose cause was fixed. It uses the command line, like an operator.
 func (s *Story) redrive(ctx context.Context) (string, error) {
 	if err := s.garble(ctx); err != nil {
 		return "", err

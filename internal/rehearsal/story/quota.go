@@ -29,8 +29,8 @@ tasks:
     time: 1m
 `
 
-// overQuota runs a job whose machines do not fit into the account's quota at the same time. Its tasks run until a
-// launch was refused: on a busy computer the first ones would end before the last are launched.
+// overQuota runs a job whose machines exceed the account's quota if they run at the same time. Its tasks run until a
+// launch was refused. Otherwise, on a busy computer, the first ones would end before the last are launched.
 func (s *Story) overQuota(ctx context.Context) (string, error) {
 	before := s.World.Proxy.OverQuota()
 	dir, err := os.MkdirTemp("", "quota")

@@ -43,7 +43,8 @@ type Story struct {
 	between       []Between
 }
 
-// slower is how many times its usual duration a step may take before it counts as hanging. It affects no result.
+// slower is the factor by which a step may exceed its usual duration before it counts as hanging. It affects no
+// result.
 const slower = 4
 
 // step is one step of the story; do returns its result.

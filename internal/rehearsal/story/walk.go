@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// walkedJobs are as many running jobs as reconcile cannot check in 16 invocations. Lambda drops the next invocation of
-// a chain of requests, unless the chain was broken.
+// walkedJobs is a number of running jobs for which reconcile needs more than 16 invocations. Lambda drops the next
+// invocation of a chain of that length, unless the chain was broken.
 const walkedJobs = 8_200
 
 // walked makes reconcile check many running jobs, and waits until it has checked the last one.

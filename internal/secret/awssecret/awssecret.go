@@ -24,8 +24,8 @@ type SSM interface {
 }
 
 // Sources returns the sources of both schemes. client is called at the first fetch. If within lists paths, such as
-// /team/, only names below one of them are fetched, in both services, because a broker can read more than users who
-// submit jobs should.
+// /team/, only names below one of them are fetched, in both services. The limit is needed because a broker can read
+// more secrets than its users should.
 func Sources(client func(context.Context) (SSM, error), within ...string) map[string]secret.Source {
 	return map[string]secret.Source{
 		secret.SSM:            parameters{client, "", within},

@@ -100,8 +100,8 @@ func decodeRecord(k store.Key, value []byte) (store.Record, error) {
 	return r, nil
 }
 
-// orderedSecond returns t's Unix second as a number whose big-endian bytes are in the order
-// of time, also before 1970.
+// orderedSecond returns t's Unix second as a number whose big-endian bytes sort in the order of time, also before
+// 1970.
 func orderedSecond(t time.Time) uint64 {
 	return uint64(t.Unix()) ^ 1<<63 //nolint:gosec // the sign bit is flipped, not lost
 }

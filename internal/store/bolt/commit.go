@@ -122,7 +122,7 @@ func (s *Store) numberOf(tx *Tx, eventKey []byte) (uint64, error) {
 	return number, nil
 }
 
-// sweepRecords is how many records one change of a sweep removes.
+// sweepRecords is the number of records that one change of a sweep removes.
 const sweepRecords = 1000
 
 // sweep is the removal of some expired records.

@@ -30,7 +30,7 @@ type Options struct {
 	// NoSync does not wait for the disk: a crash of the machine (not of the process) may
 	// lose commits or the file. For tests.
 	NoSync bool
-	// DeferDelay is how long a deferred change waits for another change to join; 0 means 10 ms.
+	// DeferDelay is the time for which a deferred change waits for another change to join; 0 means 10 ms.
 	DeferDelay time.Duration
 
 	maxBytes int // maximum size of the file, for tests of a full disk
@@ -104,8 +104,8 @@ func (f *File) Stats() Stats {
 	return Stats{Groups: f.stats.groups.Load(), Changes: f.stats.changes.Load()}
 }
 
-// View calls read with the state of the last commit. read must not keep or change what tx
-// returns, and must not call the File.
+// View calls read with the state of the last commit. read must not call the File, and must not keep or change
+// anything that tx returns.
 func (f *File) View(read func(tx *Tx) error) error {
 	f.opened.RLock()
 	defer f.opened.RUnlock()

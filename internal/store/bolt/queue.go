@@ -137,8 +137,9 @@ func (q *queue) nextGroup() (group []*task, more bool) {
 	return group, n > 0
 }
 
-// waitForCallers yields until the callers that just got their answers have queued their next tasks, at most
-// as many as before. Otherwise they would just miss the next group and wait for the disk twice.
+// waitForCallers yields until the callers that have just got their answers have queued their next tasks, up to the
+// number of tasks in the previous group. Otherwise these tasks would just miss the next group and wait for the disk
+// twice.
 func (q *queue) waitForCallers(before int) {
 	for range settleTurns {
 		q.mu.Lock()

@@ -77,8 +77,8 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, outbox []ite
 	}
 }
 
-// maxCollisionTries is how often a transaction is tried if it collides with another. More is useless: the
-// other one probably writes a version that this one must load anyway.
+// maxCollisionTries is the number of tries of a transaction that collides with another. More tries are useless: the
+// other transaction probably writes a version that this one must load anyway.
 const maxCollisionTries = 3
 
 // action returns a write as an action of TransactWriteItems.

@@ -20,8 +20,8 @@ import (
 
 // Options of a store; the zero value is right for a function in the cloud.
 type Options struct {
-	// Attempts is how often a request is tried before it fails; 0 means 8. The pause between attempts
-	// is random, at most 20 ms, doubling each time up to 2 s.
+	// Attempts is the maximum number of tries of a request; 0 means 8. The pause between tries is random, at most 20
+	// ms, doubling each time up to 2 s.
 	Attempts int
 	// RequestTimeout bounds one attempt, so that a lost answer is detected; 0 means 5 s. It has no
 	// effect if the configuration has its own HTTP client.

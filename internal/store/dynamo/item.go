@@ -14,8 +14,8 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// escape is put before the partition key of a record whose partition looks like an outbox
-// partition or an escaped one. A partition key may have 2048 bytes, so it always fits.
+// escape is the prefix of the partition key of a record whose partition looks like an outbox partition or an escaped
+// one. A partition key may have 2048 bytes, so the prefix always fits.
 const escape = "="
 
 func partitionKey(partition string) string {

@@ -97,7 +97,7 @@ func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool
 
 func (p *Pending) key() item { return item{AttrPartition: text(p.pk), AttrSort: text(p.sk)} }
 
-// maxBatchWrite is how many items DynamoDB takes in one BatchWriteItem.
+// maxBatchWrite is the maximum number of items in one BatchWriteItem of DynamoDB.
 const maxBatchWrite = 25
 
 // remove deletes outbox items. It repeats requests that DynamoDB left unprocessed.

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// maxBatchGet is how many keys DynamoDB takes in one BatchGetItem.
+// maxBatchGet is the maximum number of keys in one BatchGetItem of DynamoDB.
 const maxBatchGet = 100
 
 // Get implements store.Store.
@@ -189,7 +189,7 @@ func (s *Store) queryPage(ctx context.Context, in *dynamodb.QueryInput) (items [
 	return out.Items, out.LastEvaluatedKey, nil
 }
 
-// cutPage decodes as many items as fit in the page.
+// cutPage decodes the items that fit in the page.
 func cutPage(items []item, page store.Page) (records []store.Record, more bool, err error) {
 	size := 0
 	for _, it := range items {

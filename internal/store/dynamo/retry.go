@@ -93,8 +93,8 @@ func isClientError(err error) bool {
 		answer.HTTPStatusCode() < http.StatusInternalServerError
 }
 
-// throttleCode recognises the SDK's throttling codes and those in the reasons of a cancelled transaction, but not
-// TransactionInProgressException, which says that our own request is still in progress.
+// throttleCode recognises the SDK's throttling codes, also in the reasons of a cancelled transaction. It does not
+// recognise TransactionInProgressException, which means that our own request is still in progress.
 func throttleCode(code string) bool {
 	if code == "TransactionInProgressException" {
 		return false

@@ -58,7 +58,7 @@ type Feed struct {
 	pending []Pending
 }
 
-// Feed returns a store whose outbox holds pending.
+// Feed returns a store with the outbox pending.
 func (s *Store) Feed(pending ...Pending) *Feed { return &Feed{Store: s, pending: pending} }
 
 // Outbox returns the unpublished events of the feed.

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Relay stores the data that one side of a visit has sent and the other has not received, one record for each piece.
-// Use New to create one. It is safe for concurrent use, also by several processes on one store.
+// Relay stores the data that one side of a visit has sent and the other side has not received, one record for each
+// piece. Use New to create one. It is safe for concurrent use, also by several processes on one store.
 type Relay struct {
 	store store.Store
 	now   func() time.Time
@@ -37,7 +37,8 @@ type waiters struct {
 // maxLookFactor is the maximum pause between two looks at an idle stream, as a multiple of the first pause.
 const maxLookFactor = 20
 
-// keepPiece is how long a piece is kept that no one receives. Every sweepEvery pieces, expired ones are removed.
+// keepPiece is the time for which a piece is kept that no one receives. Expired pieces are removed each time
+// sweepEvery pieces have been added.
 const (
 	keepPiece  = time.Hour
 	sweepEvery = 256

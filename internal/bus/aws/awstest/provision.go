@@ -1,6 +1,6 @@
-// Package awstest creates on an emulator what the deployment's template creates on AWS for the bus: the EventBridge
-// bus, a rule, a queue and a dead-letter queue for each function, and the bucket. It is for tests; infra creates a real
-// deployment.
+// Package awstest creates the resources of the bus on an emulator, as the deployment's template does on AWS: the
+// EventBridge bus, a rule, a queue and a dead-letter queue for each function, and the bucket. It is for tests; infra
+// creates a real deployment.
 package awstest
 
 import (
@@ -48,8 +48,8 @@ func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, e
 	return c, nil
 }
 
-// Failed reports whether a call that creates a resource of a new, random name failed. That the resource exists is no
-// failure: the SDK repeats a request whose answer was lost.
+// Failed reports whether a call that creates a resource with a new, random name has failed. An error that the
+// resource exists is no failure: the SDK repeats a request whose answer was lost.
 func Failed(err error) bool {
 	var api smithy.APIError
 	if errors.As(err, &api) {
