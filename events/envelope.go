@@ -13,16 +13,16 @@ import (
 	json "github.com/go-json-experiment/json/v1"
 )
 
-// Errors of Parse. All are permanent: such a message goes to the dead letters.
+// Errors of Parse. All are permanent: a message with such an error becomes a dead letter.
 var (
 	ErrMalformed   = errors.New("events: not a CloudEvents 1.0 JSON envelope of a Tradewind event")
 	ErrUnknownType = errors.New("events: unknown type")
 	ErrNewerFormat = errors.New("events: a newer version sent it in a format that this one cannot read")
 )
 
-// Format is the highest format of events that this version reads. An event states its format in the extension attribute
-// "format"; without it, the format is 1. Consumers ignore what they do not know, so a new field needs no new format. A
-// change that they would misread does.
+// Format is the highest format of events that this version reads. An event states its format in the extension
+// attribute "format"; without it, the format is 1. Consumers ignore unknown fields, so a new field needs no new
+// format. A change that consumers would misread needs one.
 const Format = 1
 
 // Event is an envelope with its payload.
@@ -89,7 +89,7 @@ func (e Event) marshalData() ([]byte, error) {
 	return json.Marshal(merged)
 }
 
-// Parse reads an envelope. It returns an error that wraps ErrMalformed or ErrUnknownType and says what is wrong.
+// Parse reads an envelope. Its error wraps ErrMalformed or ErrUnknownType and describes the fault.
 func Parse(body []byte) (Event, error) {
 	if e, ok := parsePlain(body); ok {
 		return e, nil
@@ -133,7 +133,7 @@ func parseAny(body []byte) (Event, error) {
 	return out, nil
 }
 
-// keepUnknown keeps the received envelope only if it has more than the type does.
+// keepUnknown keeps the received envelope only if it has fields that the type lacks.
 func (e *Event) keepUnknown(ce *event.Event, raw []byte, known map[string]struct{}) {
 	if len(ce.Extensions()) > 0 {
 		e.envelope = ce

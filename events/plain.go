@@ -11,7 +11,7 @@ import (
 )
 
 // plain is an envelope as Tradewind itself writes it: without extension attributes, and with only text that JSON does
-// not escape. Writing and reading it takes a fraction of the time of a general CloudEvent.
+// not escape. It is written and read in a fraction of the time that a general CloudEvent takes.
 type plain struct {
 	id, source, kind, subject string
 	at                        time.Time
@@ -24,7 +24,7 @@ var plainParts = [...]string{
 	`","datacontenttype":"application/json","time":"`, `","data":`,
 }
 
-// valid reports whether the general writer and reader would leave it unchanged.
+// valid reports whether the general writer and reader would leave the envelope unchanged.
 func (p *plain) valid() bool {
 	for _, s := range []string{p.id, p.subject} {
 		if s == "" || strings.TrimSpace(s) != s || !unescaped(s) {
@@ -71,8 +71,8 @@ func (e Event) marshalPlain(data []byte) ([]byte, bool) {
 	return append(body, '}'), true
 }
 
-// parsePlain reads what marshalPlain has written. For anything else it reports false; parseAny then keeps unknown
-// fields or returns an error.
+// parsePlain reads envelopes that marshalPlain has written. For all others it returns false. parseAny then keeps
+// unknown fields or returns an error.
 func parsePlain(body []byte) (Event, bool) {
 	var p plain
 	attributes := [...]*string{&p.id, &p.source, &p.kind, &p.subject, nil}

@@ -2,7 +2,7 @@ package events
 
 import "strings"
 
-// The functions that handle events. Each is a Lambda, a worker in a process, or a step of the simulator.
+// The functions that handle events. Each is a Lambda function, a worker in a process, or a step of the simulator.
 const (
 	FnSubmit    = "submit"
 	FnOptimize  = "optimize"
@@ -18,8 +18,8 @@ const (
 	FnHook      = "hook"
 )
 
-// Routes returns the functions that handle each event type. Every type has an entry; an empty one is only news for
-// users and their hooks.
+// Routes returns the functions that handle each event type. Every type has an entry. An event with an empty entry is
+// only news for users and their hooks.
 func Routes() map[string][]string {
 	return map[string][]string{
 		TypeObjectCreated:    {FnSubmit},
@@ -57,8 +57,8 @@ func Routes() map[string][]string {
 	}
 }
 
-// Announced returns the types that other systems may be interested in, a handful in the life of a job. On AWS they are
-// also put on the event bus.
+// Announced returns the types that other systems may be interested in. Only a handful of such events occur in the
+// life of a job. On AWS they are also put on the event bus.
 func Announced() []string {
 	return []string{TypeDAGRejected, TypeDAGPlanned, TypeDAGFinished, TypeTaskFailed}
 }

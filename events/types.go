@@ -8,7 +8,7 @@ type Data interface {
 	Type() string
 	// Subject returns the ID of the record that the event concerns.
 	Subject() string
-	// Group returns the job of the event, or another key of events that are best handled together.
+	// Group returns the job of the event, or another key. Events with the same key are best handled together.
 	Group() string
 }
 
@@ -54,7 +54,7 @@ type ObjectCreated struct {
 	Key    string `json:"key" example:"train.yaml" doc:"Object name in the bucket"`
 	ETag   string `json:"etag" example:"9f86d081884c7d65" doc:"Digest of the content; the same content is one job"`
 	Size   int64  `json:"size" example:"812" doc:"Bytes"`
-	// Version is the only version that is read: a newer one has its own event.
+	// Version is the only version of the file that is read. A newer version has its own event.
 	Version string `json:"version,omitempty" example:"1700000000000001" doc:"Version of the object, if its store has versions"`
 }
 
@@ -73,11 +73,11 @@ type DAGRejected struct {
 	Reason string `json:"reason" example:"train.yaml:4:3: tasks.train.rum: unknown field (did you mean run?)" doc:"The error, with file, line and field"`
 }
 
-// DAGReplan asks for a new plan of the unfinished part of a job.
+// DAGReplan requests a new plan of the unfinished part of a job.
 type DAGReplan struct {
 	Job    string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Reason string `json:"reason" example:"capacity in aws/us-east-1/use1-az1" doc:"Why the current plan is no longer good"`
-	// Plan is the version that is no longer good: if a newer one is current, the request is ignored.
+	// Plan is the version of the plan that is no longer good. If a newer plan is current, the request is ignored.
 	Plan int `json:"plan" example:"1" doc:"Version of the plan that failed; the request is ignored if a newer one is current"`
 }
 
@@ -90,7 +90,7 @@ type DAGPlanned struct {
 	Hours  float64 `json:"hours" example:"2.7" doc:"Expected time of the remaining tasks, hours"`
 }
 
-// DAGAdvance asks to continue announcing ready tasks if one transaction could not announce all.
+// DAGAdvance requests to continue the announcement of ready tasks, if one transaction could not announce all.
 type DAGAdvance struct {
 	Job  string `json:"job" example:"montage-7c1x9d" doc:"Job ID"`
 	From int    `json:"from" example:"60" doc:"Index of the first task to continue with"`
@@ -102,8 +102,8 @@ type DAGCancel struct {
 	Reason string `json:"reason" example:"cancelled by user" doc:"Why"`
 }
 
-// DAGSuspended reports that a user has suspended a job, or that the job's running tasks must be checked because its
-// queue is suspended: they save their work and release their machines.
+// DAGSuspended reports that a user has suspended a job, or that the queue of a job is suspended and the job's running
+// tasks must be checked. These tasks save their work and release their machines.
 type DAGSuspended struct {
 	Job    string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Queue  string `json:"queue" example:"research" doc:"Queue of the job"`
@@ -118,7 +118,7 @@ type DAGResumed struct {
 	By    string `json:"by,omitempty" example:"ann" doc:"User who resumed it"`
 }
 
-// QueueSuspended reports that a user has suspended a queue: it and its descendants admit nothing.
+// QueueSuspended reports that a user has suspended a queue. The queue and its descendants admit nothing.
 type QueueSuspended struct {
 	Queue  string `json:"queue" example:"research" doc:"Name of the queue"`
 	By     string `json:"by,omitempty" example:"ann" doc:"User who suspended it"`
@@ -133,7 +133,7 @@ type QueueResumed struct {
 	By    string `json:"by,omitempty" example:"ann" doc:"User who resumed it"`
 }
 
-// DAGEnding reports that no task of a job will start any more; its machines are being released.
+// DAGEnding reports that no task of a job will start any more. The machines of the job are being released.
 type DAGEnding struct {
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Queue   string `json:"queue" example:"research" doc:"Queue of the job"`
@@ -156,7 +156,7 @@ type DAGFinished struct {
 	Hours   float64 `json:"hours" example:"2.9" doc:"From submission to the end, hours"`
 	// Announce is empty unless the job file names a topic.
 	Announce string `json:"announce,omitempty" example:"pubsub://acme/jobs" doc:"Topic of the job file for this event"`
-	// Notify is not the list itself, because the URLs of webhooks are often secret.
+	// Notify contains not the list itself, because the URLs of webhooks are often secret.
 	Notify bool `json:"notify,omitempty" example:"false" doc:"Whether the job file names recipients for this event"`
 }
 
@@ -167,9 +167,9 @@ type TaskReady struct {
 	Queue string `json:"queue" example:"research" doc:"Queue it waits in"`
 	// Try counts the announcements of a task: the first, and one for each retry after its own failure.
 	Try int `json:"try" example:"1" doc:"1, plus one for each retry after the task's own failure"`
-	// Chunk is how many of the next members of its array run in the task's attempt.
+	// Chunk is the number of next members of the task's array that run in its attempt.
 	Chunk int `json:"chunk,omitempty" example:"7" doc:"Number of the next members of its array that run in the same attempt"`
-	// Past is the number of the last attempt that the task took part in, as a member of another's chunk.
+	// Past is the number of the task's last attempt in which it was a member of another task's chunk.
 	Past int `json:"past,omitempty" example:"1" doc:"Number of the last attempt that the task was part of, as a member of a chunk"`
 }
 
@@ -202,12 +202,13 @@ type TaskSucceeded struct {
 	Task    int    `json:"task" example:"1" doc:"Index of the task in the job"`
 	Attempt int    `json:"attempt" example:"1" doc:"Number of the attempt, from 1"`
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster to release; empty if there is nothing to release"`
-	// Also are the other members of its chunk that have succeeded in the attempt, and NotRun those that did not end.
+	// Also are the other members of the task's chunk that have succeeded in the attempt. NotRun are those that did
+	// not end.
 	Also   []int `json:"also,omitempty" example:"2" doc:"Indexes of the other members of its array that have succeeded in the attempt"`
 	NotRun []int `json:"notRun,omitempty" example:"3" doc:"Indexes of the members that should have run in the attempt and did not"`
 }
 
-// TaskFailed reports that a task's own work failed; failures of clouds are not task failures.
+// TaskFailed reports that a task's own work failed. Failures of clouds are not task failures.
 type TaskFailed struct {
 	Job      string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Task     int    `json:"task" example:"1" doc:"Index of the task in the job"`
@@ -215,9 +216,9 @@ type TaskFailed struct {
 	Cluster  string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster it ran on"`
 	ExitCode int    `json:"exitCode" example:"2" doc:"Exit code of the task"`
 	Message  string `json:"message" example:"run: FileNotFoundError: data.csv" doc:"Phase and last lines of its log"`
-	// Final means that retrying is pointless: the cloud rejected the request as invalid.
+	// Final means that a retry is pointless, because the cloud rejected the request as invalid.
 	Final bool `json:"final,omitempty" example:"false" doc:"Retrying is pointless"`
-	// TimedOut means that its timeout ended the attempt. It is not retried.
+	// TimedOut means that the attempt was ended because it exceeded the task's timeout. It is not retried.
 	TimedOut bool `json:"timedOut,omitempty" example:"false" doc:"Its timeout ended the attempt"`
 	// Rank is the machine that failed first, of the Ranks machines of the attempt; Ranks is 0 if none failed by itself.
 	Rank  int `json:"rank,omitempty" example:"2" doc:"Machine that failed first, counted from 0"`
@@ -238,14 +239,15 @@ type ClusterLost struct {
 	Reason  string `json:"reason" example:"spot interruption" doc:"Why"`
 }
 
-// ClusterRelease asks to release a cluster that nothing needs any more.
+// ClusterRelease requests the release of a cluster that is no longer needed.
 type ClusterRelease struct {
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster ID"`
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Reason  string `json:"reason" example:"job cancelled" doc:"Why"`
 }
 
-// CapacityFreed reports that an attempt's machines have ended, their cost, and their share of the queue's quota.
+// CapacityFreed reports that an attempt's machines have ended. It contains their cost, and their share of the queue's
+// quota.
 type CapacityFreed struct {
 	Queue       string  `json:"queue" example:"research" doc:"Queue whose quota it counted against"`
 	Job         string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
@@ -290,7 +292,8 @@ type LeaseDue struct {
 	Queue   string `json:"queue" example:"research" doc:"Queue of the job"`
 }
 
-// GangBroken reports that a task of a gang does not continue: the others of the gang can not, or need not, continue.
+// GangBroken reports that a task of a gang does not continue. The other tasks of the gang cannot, or need not,
+// continue.
 type GangBroken struct {
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Gang    string `json:"gang" example:"workers" doc:"Name of the gang"`
@@ -298,12 +301,13 @@ type GangBroken struct {
 	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
 	Done    bool   `json:"done,omitempty" example:"false" doc:"It was the gang's chief and has succeeded: the others of the gang are finished with it"`
 	Joining bool   `json:"joining,omitempty" example:"false" doc:"With done: only the tasks that join its role are finished"`
-	// Failed and ExitCode select its reactions; if Failed is false, its machines were preempted or did not start.
+	// Failed and ExitCode select the gang's reactions. If Failed is false, the machines were preempted or did not
+	// start.
 	Failed   bool `json:"failed,omitempty" example:"false" doc:"Its script failed"`
 	ExitCode int  `json:"exitCode,omitempty" example:"1" doc:"With failed: exit code of the script; 0 if it had not started or could not be ended"`
 }
 
-// PriceMoved reports that a spot price no longer is what the current plan's bids were based on.
+// PriceMoved reports that a spot price has moved away from the price on which the bids of the current plan are based.
 type PriceMoved struct {
 	Job     string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Plan    int     `json:"plan" example:"2" doc:"Version of its current plan"`
@@ -316,14 +320,14 @@ type PriceMoved struct {
 type PriceTick struct {
 	Offer string  `json:"offer" example:"aws/us-east-1/use1-az1/p3.2xlarge" doc:"Offer ID without its market"`
 	USD   float64 `json:"usd" example:"1.02" doc:"Spot price, USD per hour"`
-	// Since is when the price changed; zero is unknown.
+	// Since is the time at which the price changed; zero means unknown.
 	Since time.Time `json:"since,omitzero" example:"2026-11-21T09:00:00Z" doc:"When the price changed; if missing, the time of the event"`
 }
 
-// MarketTicked has new spot prices. Without prices, it is the schedule's request to load them.
+// MarketTicked has new spot prices. Without prices, it is the schedule's request to load the prices.
 type MarketTicked struct {
 	Prices []PriceTick `json:"prices,omitempty" doc:"New prices"`
-	// After, Until and Changed continue a tick if one invocation could not process all jobs.
+	// After, Until and Changed continue the handling of a tick if one invocation could not process all jobs.
 	After   string         `json:"after,omitempty" example:"" doc:"Job after which to continue"`
 	Until   string         `json:"until,omitempty" example:"" doc:"Last job to process; if missing, all that follow"`
 	Changed []MarketChange `json:"changed,omitempty" doc:"The prices that have changed"`
@@ -335,11 +339,11 @@ type MarketChange struct {
 	USD   float64 `json:"usd" example:"1.02" doc:"Spot price now, USD per hour"`
 }
 
-// CatalogRefresh asks to load the catalogue again; the schedule sends it.
+// CatalogRefresh requests that the catalogue is loaded again. The schedule sends it.
 type CatalogRefresh struct{}
 
-// BrokerReconcile asks to compare the records with the running machines. The schedule sends it, and reconcile itself
-// if one invocation could not check everything.
+// BrokerReconcile requests a comparison of the records with the running machines. The schedule sends it. reconcile
+// itself sends it if one invocation could not check everything.
 type BrokerReconcile struct {
 	After string `json:"after,omitempty" example:"" doc:"Job after which to continue"`
 	Until string `json:"until,omitempty" example:"" doc:"Last job to check; if missing, all that follow"`

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// Limits for computing a frontier while a user waits: total time, and search steps for one point.
+// Limits for the computation of a frontier while a user waits: the total time, and the search steps for one point.
 const (
 	frontierWithin = 10 * time.Second
 	pointWork      = 100_000_000
@@ -82,10 +82,11 @@ func ViewFront(front *optimizer.Front) apitypes.FrontierView {
 	return v
 }
 
-// askWithin limits how long checking a cloud may take.
+// askWithin is the maximum time of the check of a cloud.
 const askWithin = 30 * time.Second
 
-// checkClouds checks all clouds on which the broker buys, concurrently, and reports which ones are simulated here.
+// checkClouds checks all clouds on which the broker buys, concurrently. It also reports which clouds are simulated
+// here.
 func (h *Host) checkClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	names := slices.Sorted(maps.Keys(h.clouds))
 	out := make([]apitypes.CloudReport, len(names))
@@ -104,7 +105,8 @@ func (h *Host) checkClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	return apitypes.CloudReports{Clouds: out}, ctx.Err()
 }
 
-// checkCloud checks one cloud; a cloud without a checker is simulated. An error is reported as something missing.
+// checkCloud checks one cloud. A cloud without a checker is a simulated one. An error is reported as a missing
+// resource.
 func checkCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) apitypes.CloudReport {
 	r := apitypes.CloudReport{Name: name, Missing: []apitypes.CloudLack{}, Played: checker == nil}
 	lacks := func(err error, fatal bool) {

@@ -46,7 +46,7 @@ type Bought struct {
 var (
 	// ErrPublicURL means that there is no public URL, or bought machines cannot use it.
 	ErrPublicURL = errors.New("no address at which bought machines reach this broker")
-	// ErrUnended means that machines that an earlier host bought may still run on a cloud that this host does not use.
+	// ErrUnended means that this host does not use a cloud on which machines of an earlier host may still run.
 	ErrUnended = errors.New("machines of an earlier start may still run")
 )
 
@@ -73,7 +73,8 @@ func PublicURL(text string) (string, error) {
 	return u.String(), nil
 }
 
-// service reports whether a host is the name of a service in a cluster: NAME.NAMESPACE.svc, optionally with the domain.
+// service reports whether a host is the name of a service in a Kubernetes cluster: NAME.NAMESPACE.svc, optionally
+// followed by the domain.
 func service(host string) bool {
 	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
 	return len(labels) == 3 && labels[0] != "" && labels[1] != "" && labels[2] == "svc"
@@ -168,7 +169,7 @@ type boughtClouds struct {
 	mail      *mail  // nil with a public URL
 }
 
-// stores returns where outputs are stored in each cloud, from the settings; clouds without a setting have none.
+// stores returns the place of outputs in each cloud, from the settings. Clouds without a setting have none.
 func (h *Host) stores(moves config.Mover) config.Stores {
 	s := config.Stores{URLs: map[string]string{}, Moves: moves}
 	for _, c := range h.opt.Clouds {
@@ -178,7 +179,7 @@ func (h *Host) stores(moves config.Mover) config.Stores {
 	return s
 }
 
-// without returns the machines that the clouds sell but the settings exclude.
+// without returns the machines that the clouds sell and the settings exclude.
 func (h *Host) without() []string {
 	settings := map[string]cloudkit.Settings{}
 	for _, c := range h.opt.Clouds {
@@ -289,7 +290,7 @@ func (h *Host) chooseCarrier(b *boughtClouds, deployment string) (err error) {
 	return err
 }
 
-// handling is the handling of each task on a shared machine that plans count.
+// handling is the extra time that plans count for each task on a shared machine.
 func (b *boughtClouds) handling() time.Duration {
 	if b.mail != nil {
 		return config.MailHandling
@@ -311,8 +312,8 @@ func (b *boughtClouds) hosts() []string {
 	return nil
 }
 
-// narrow restricts a catalogue to the bought and the simulated clouds of this host. If nothing is bought, these are the
-// clouds in play, or all if that is empty.
+// narrow restricts a catalogue to the bought and the simulated clouds of this host. If nothing is bought, these are
+// the clouds of Options.Play, or all clouds if that is empty.
 func (b *boughtClouds) narrow(c *catalog.Catalog, playOthers bool, play map[string][]string) (*catalog.Catalog, error) {
 	if len(b.clouds) == 0 {
 		if len(play) == 0 {

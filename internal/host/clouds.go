@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// openClouds opens the clouds on which machines are bought and, if the options say so, simulates the others of the
+// openClouds opens the clouds on which machines are bought. If the options require it, it simulates the others of the
 // catalogue.
 func (h *Host) openClouds(ctx context.Context, st store.Store, names []string) (map[string]cloud.Cloud, error) {
 	var err error
@@ -79,10 +79,10 @@ func (h *Host) bootDelay(spec cloud.LaunchSpec) []string {
 const (
 	seededRefusals = 0.2
 	seededLife     = 3 * time.Hour
-	extraMachines  = 8 // beyond the queue's quota: the next machine starts while one is being released
+	extraMachines  = 8 // more than the queue's quota, because the next machine starts while one is being released
 )
 
-// behaviour returns which launches fail and which machines are preempted.
+// behaviour decides which launches fail and which machines are preempted.
 func (h *Host) behaviour() (local.Behaviour, error) {
 	switch {
 	case h.opt.Scenario != "":

@@ -27,8 +27,8 @@ type diskGuard struct {
 	reserve int64 // bytes that stay free; 0 is defaultReserve
 	space   func(dir string) (free, total int64, err error)
 	log     *slog.Logger
-	reason  atomic.Pointer[string] // why admission is paused; nil if it is not
-	// reported is set from an error in the log that the disk is full until admission resumes.
+	reason  atomic.Pointer[string] // reason for which admission is paused, or nil
+	// reported is set after an error in the log that the disk is full, until admission resumes.
 	reported atomic.Bool
 }
 
@@ -43,7 +43,7 @@ func FullDisk(dir string) (what, hint string) {
 			"--older-than 7d` removes finished jobs with their outputs"
 }
 
-// paused returns why no task is admitted; "" if tasks are admitted.
+// paused returns the reason for which no task is admitted, or "" if tasks are admitted.
 func (g *diskGuard) paused() string {
 	if reason := g.reason.Load(); reason != nil {
 		return *reason
@@ -51,7 +51,7 @@ func (g *diskGuard) paused() string {
 	return ""
 }
 
-// look checks the disk. It reports whether admission resumes. A disk that cannot be read changes nothing.
+// look checks the disk and returns true if admission resumes. If the disk cannot be read, nothing changes.
 func (g *diskGuard) look() (resumed bool) {
 	free, total, err := g.space(g.dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func (h *Host) guardDisk(ctx context.Context) {
 	}
 }
 
-// lookAtQueues starts a session over each queue with unfinished jobs.
+// lookAtQueues starts a session for each queue with unfinished jobs.
 func (h *Host) lookAtQueues(ctx context.Context) error {
 	ids, err := h.broker.Functions.ActiveJobs(ctx)
 	if err != nil {

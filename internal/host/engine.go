@@ -27,7 +27,7 @@ type Engine struct {
 	// Parallel is the number of batches, or acting events, that a function handles at the same time; 0 means the
 	// default of each function.
 	Parallel map[string]int
-	// Handled, if set, is called after each batch with its events, their errors, and how long the function took.
+	// Handled, if set, is called after each batch with its events, their errors, and the time that the function took.
 	Handled func(function string, batch []events.Event, errs []error, took time.Duration)
 
 	wake chan struct{}
@@ -46,7 +46,7 @@ func (e *Engine) Wake() {
 	}
 }
 
-// Run works until ctx ends, then waits for running work to finish.
+// Run works until ctx ends, and then waits until running functions have ended.
 func (e *Engine) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.relay(ctx) })
@@ -98,7 +98,8 @@ type worker struct {
 	wg      sync.WaitGroup
 }
 
-// acting functions call other systems and wait for them, so more of them run at once.
+// acting are the functions that call other systems and wait for them. Because they mostly wait, more of them run at
+// once.
 const (
 	actingParallel  = 32
 	decidedParallel = 8
@@ -163,7 +164,7 @@ func (w *worker) wait(ctx context.Context) bool {
 	}
 }
 
-// take starts a delivery, or queues it behind its group. The lock is held.
+// take starts a delivery, or queues it until the current batch of its group has ended. The caller holds the lock.
 func (w *worker) take(ctx context.Context, d bus.Delivery) {
 	w.held++
 	group := d.Group
@@ -182,7 +183,7 @@ func (w *worker) take(ctx context.Context, d bus.Delivery) {
 	w.start(ctx, group, []bus.Delivery{d})
 }
 
-// start handles deliveries of a group, then those that arrived in the meantime. The lock is held.
+// start handles deliveries of a group, and then those that have arrived in the meantime. The caller holds the lock.
 func (w *worker) start(ctx context.Context, group string, first []bus.Delivery) {
 	w.busy[group] = nil
 	w.running++

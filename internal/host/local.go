@@ -164,7 +164,7 @@ func (h *Host) show() error {
 		Archs: h.opt.Agents.Archs(), Limit: apitypes.Bought(h.opt.Limit)})
 }
 
-// hide removes that file. Clients detect a leftover file.
+// hide removes the file by which clients find the host. If a crash leaves the file, clients detect that.
 func (h *Host) hide() {
 	if !h.opt.Passive && h.file != nil { // otherwise the file is another broker's
 		_ = os.Remove(h.state.path(localfiles.RunningFile))
@@ -247,7 +247,7 @@ func (h *Host) wire(ctx context.Context) error {
 	ports := broker.Ports{
 		Data: h.data, Logs: logs, Services: h.bought.services, Placed: h.wakeServices, AppendLog: appendTo(logs),
 		Unpack: h.unpack,
-		// claim prevents unknown bought machines, and simulated ones ran only here.
+		// on bought clouds, claim prevents unknown machines; simulated machines ran only on this computer
 		NoOthers: true,
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
@@ -314,7 +314,8 @@ func (h *Host) wire(ctx context.Context) error {
 	return err
 }
 
-// visits connects users with machines; nil for a broker without an address, because they need more than messages.
+// visits connects users with machines. It is nil for a broker without an address, because visits need more than
+// messages.
 func (h *Host) visits() *api.Visits {
 	if h.bought.mail != nil {
 		return nil
@@ -338,8 +339,8 @@ func (h *Host) openFolder() error {
 	return nil
 }
 
-// operational times are wall time and do not shrink with virtual time: a process takes as long to start however fast
-// virtual time passes.
+// operational times are times of real processes. They are wall time and do not shrink with virtual time, because a
+// process does not start faster in fast virtual time.
 const (
 	bootWithin = 2 * time.Minute
 	silentFor  = 90 * time.Second
@@ -451,8 +452,8 @@ func (h *Host) removeBuckets() {
 	}
 }
 
-// notifier notifies people. Without bought machines, the tasks of jobs run as the user of this process, so their
-// commands may, too.
+// notifier sends notifications to people. If no machines are bought, the tasks of jobs run as the user of this
+// process, so the commands of notifications may run as that user, too.
 func (h *Host) notifier() *notify.Notifier {
 	return &notify.Notifier{Own: h.opt.Notify, Local: len(h.opt.Clouds) == 0, Mail: h.bought.mailer}
 }

@@ -26,15 +26,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Folders of a bucket that only the broker uses. Attempts have no access to them.
+// Folders of a bucket that only the broker uses. Attempts cannot access them.
 const (
 	mailFolder   = "mail/"   // messages, in a folder for each deployment
 	agentFolder  = "agent/"  // programs of agents, by digest
 	mirrorFolder = "mirror/" // files of the state folder that machines read
 )
 
-// OwnObject reports whether an object of a bucket is one that the broker needs only while machines run: a message, a
-// program or a copy.
+// OwnObject reports whether the broker needs an object of a bucket only while machines run: a message, a program or a
+// copy.
 func OwnObject(bucket, uri string) bool {
 	name := strings.TrimPrefix(uri, bucket+"/")
 	return slices.ContainsFunc([]string{mailFolder, agentFolder, mirrorFolder}, func(folder string) bool {
@@ -56,7 +56,7 @@ type mail struct {
 	known map[string]bool // objects of agentFolder and mirrorFolder that are in the bucket
 }
 
-// keepIn sets the store of the bucket, if it is a bucket of this cloud.
+// keepIn sets the store of the bucket, if the bucket is one of this cloud.
 func (m *mail) keepIn(cloud string, data grant.Store) {
 	if m != nil && m.cloud == cloud {
 		m.store = data
@@ -74,7 +74,7 @@ func (m *mail) ready() error {
 // mailEndpoint is the base URL that calls through the bucket name. The top-level domain never exists (RFC 2606).
 func mailEndpoint(deployment string) string { return "https://" + deployment + ".invalid" }
 
-// errNoMail means that a broker without a public URL has no bucket either.
+// errNoMail means that a broker has neither a public URL nor a bucket for messages.
 var errNoMail = fmt.Errorf("%w: --public-url must name a tunnel, an ingress or a name of this computer, or "+
 	"`tradewind cloud add CLOUD --bucket` create a bucket for messages", ErrPublicURL)
 
@@ -331,8 +331,8 @@ func (s mirrored) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	return s.mail.lend(ctx, mirrorFolder+hex.EncodeToString(sum[:])+"/file", file, w)
 }
 
-// serveMail answers messages until ctx ends. It returns when the waiting messages have been passed on, so that
-// machines whose messages waited while the broker was away do not seem silent.
+// serveMail answers messages until ctx ends. It returns when the messages that waited have been passed on. Otherwise
+// machines whose messages waited while the broker was away would seem silent.
 func (h *Host) serveMail(ctx context.Context, wg *sync.WaitGroup) {
 	m := h.bought.mail
 	if m == nil {
@@ -362,7 +362,7 @@ func (h *Host) clearMail() {
 	}
 }
 
-// Wall times at the start of a broker that reads messages.
+// Times, in wall time, at the start of a broker that reads messages.
 const (
 	mailWithin    = 3 * time.Second  // for the messages that were waiting
 	mailReachable = 30 * time.Second // for the bucket to answer

@@ -17,12 +17,11 @@ import (
 
 // Options of a host on one machine. The zero value of each field is its default.
 type Options struct {
-	// State is the folder that holds everything: records, queues, machines, outputs, the token.
-	// Empty is DefaultState.
+	// State is the folder with all data: records, queues, machines, outputs, the token. Empty means DefaultState.
 	State string
 	// Catalog is a folder of CSV catalogues; empty is the catalogue in the binary.
 	Catalog string
-	// Addr is the address on which the API listens. Empty is a loopback port, the same one at each start.
+	// Addr is the address on which the API listens. Empty means a port on loopback, which is the same at each start.
 	Addr string
 	// Hosts are additional host names, without ports, for the API.
 	Hosts []string
@@ -33,7 +32,7 @@ type Options struct {
 	Scenario string
 	// Boots are the boot times from which those of simulated machines are drawn; nil means that they boot at once.
 	Boots *hardware.Boots
-	// Anew makes the scenario start now, if no machines of an earlier broker exist any more.
+	// Anew makes the scenario start now if no machines of an earlier broker exist.
 	Anew bool
 	// Seed, if above 0 and without Scenario, makes launches fail and preempts spot machines at random.
 	Seed uint64

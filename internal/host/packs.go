@@ -21,7 +21,7 @@ type packs struct {
 	shelf depot.Folder
 }
 
-// openPacks opens the depot in a folder. Signed URLs are made for the folder's files; base is the URL of the API.
+// openPacks opens the depot in a folder. Its signed URLs are for files of the folder. base is the URL of the API.
 func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 	p := &packs{}
 	if p.shelf.Root, err = os.OpenRoot(dir); err != nil {
@@ -34,7 +34,7 @@ func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 	return p, nil
 }
 
-// at makes the URLs absolute, since the client that uploads may not have reached the broker itself.
+// at makes the URLs absolute, because the client that uploads may not have contacted the broker directly.
 type at struct {
 	grant.Signer
 	base string
@@ -55,7 +55,7 @@ func (p *packs) Close() error { return p.shelf.Root.Close() }
 // sweepEvery is the interval at which old packs without a job are removed.
 const sweepEvery = 24 * time.Hour
 
-// sweepPacks keeps the packs of open jobs and removes unused ones, at the start and once a day.
+// sweepPacks marks the packs of open jobs as in use and removes unused ones, at the start and once a day.
 func (h *Host) sweepPacks(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -76,7 +76,7 @@ func (h *Host) sweepPacks(ctx context.Context) {
 	}
 }
 
-// settle packs the files that a job in the DAG folder names, which are next to its file.
+// settle packs the files next to the file of a job in the DAG folder, if the job names them.
 func (h *Host) settle(ctx context.Context, dir string, spec *dag.Job) error {
 	place := localfiles.Base{Base: dir}
 	o := pack.Options{Note: func(note string) { h.log.Warn("packing", "job", spec.Name, "note", note) }}

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// policyFile is the policy of the broker's sessions, in a file that is watched.
+// policyFile is the watched file with the policy of the broker's sessions.
 type policyFile struct {
 	path   string
 	holder scheduler.Holder
@@ -33,8 +33,8 @@ func openPolicy(path string, log *slog.Logger) (*policyFile, error) {
 // Policy implements broker.Ports.Policy.
 func (p *policyFile) Policy(context.Context) *scheduler.Policy { return p.holder.Policy() }
 
-// reload makes the policy in the file apply from the next session on, unless the file has not changed. An invalid
-// policy is not applied at all.
+// reload applies the policy in the file from the next session on, unless the file has not changed. Of an invalid
+// policy it applies nothing.
 func (p *policyFile) reload() (changed bool, err error) {
 	body, err := os.ReadFile(p.path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 )
 
-// poolTimes suit machines that reach the broker over loopback, where calls are cheap and none is lost: changes of a
-// machine are detected within seconds of wall time, however fast virtual time passes.
+// poolTimes are the times for machines that reach the broker over loopback. Calls are cheap there and none is lost,
+// so changes of a machine are detected within seconds of wall time, however fast virtual time passes.
 func poolTimes(virtual func(wall time.Duration) time.Duration) config.PoolTimes {
 	t := config.DefaultPoolTimes()
 	t.Beat, t.StaleAfter, t.LostAfter = virtual(time.Second), virtual(4*time.Second), virtual(8*time.Second)

@@ -15,7 +15,7 @@ type feed struct {
 	script *local.Scenario
 	offers []priced
 	now    func() time.Time     // virtual
-	since  func() time.Duration // the same, since the first host on the state folder
+	since  func() time.Duration // virtual time since the first host started on the state folder
 }
 
 // priced is an offer for which the scenario has prices.

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/host/backup"
 )
 
-// serveRecords sends the file of records as of now, and removes no object until the caller ends the request: the caller
-// copies the objects meanwhile (see package backup).
+// serveRecords sends the file of records in its present state. The caller then copies the objects (see package
+// backup), so serveRecords prevents their removal until the caller ends the request.
 func (h *Host) serveRecords(w http.ResponseWriter, r *http.Request) {
 	release := h.objects.Keep()
 	defer release()
@@ -18,7 +18,7 @@ func (h *Host) serveRecords(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		h.log.Warn("a backup was not completed", "err", err)
-		panic(http.ErrAbortHandler) // the caller must not take a part for the whole
+		panic(http.ErrAbortHandler) // otherwise the caller would take a part for the whole file
 	}
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		return

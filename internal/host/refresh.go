@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// refreshed returns the catalogue as the clouds last described themselves, or c if they have not. A catalogue folder
-// from the options is never replaced.
+// refreshed returns the catalogue from the clouds' last answers, or c if there are none. A catalogue folder from the
+// options is never replaced.
 func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catalog {
 	if h.opt.Catalog != "" || len(h.bought.clouds)+len(h.opt.Play) == 0 {
 		return c
@@ -90,7 +90,8 @@ func (h *Host) replan(ctx context.Context) error {
 	return h.planOn(h.refreshed(ctx, c))
 }
 
-// due returns the clouds whose last answer is too old: a day, or less for clouds whose nodes change often.
+// due returns the clouds whose last answer is too old. The limit is a day, or less for clouds whose nodes change
+// often.
 func (h *Host) due() (due []renew.Source, err error) {
 	answered, err := h.snapshot().LastAnswers()
 	if err != nil {
@@ -106,10 +107,10 @@ func (h *Host) due() (due []renew.Source, err error) {
 
 // Times of refreshing.
 const (
-	// againAfter is the maximum time until a cloud that did not answer is asked again.
+	// againAfter is the maximum time until the next request to a cloud that did not answer.
 	againAfter = time.Hour
-	// lookEvery is the interval of checks whether another process has refreshed the catalogue: `tradewind catalog
-	// refresh`.
+	// lookEvery is the interval at which the host checks whether another process (`tradewind catalog refresh`) has
+	// refreshed the catalogue.
 	lookEvery = 5 * time.Second
 )
 

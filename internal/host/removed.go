@@ -18,14 +18,14 @@ var ErrStateRemoved = errors.New("the state folder was removed while the broker 
 // lookAtState is the interval at which the broker checks that its state folder exists, in wall time.
 const lookAtState = time.Second
 
-// stateGuard knows the state folder and the records that a broker has opened.
+// stateGuard identifies the state folder and the records that a broker has opened.
 type stateGuard struct {
 	mu    sync.Mutex
 	paths []string
 	were  []fs.FileInfo
 }
 
-// newStateGuard remembers files and folders as they are now.
+// newStateGuard records the identity of files and folders as they are now.
 func newStateGuard(paths ...string) (*stateGuard, error) {
 	g := &stateGuard{paths: paths}
 	for _, path := range paths {
@@ -38,8 +38,8 @@ func newStateGuard(paths ...string) (*stateGuard, error) {
 	return g, nil
 }
 
-// look fails with ErrStateRemoved if one of them is missing, or is not the same any more. A path that cannot be read
-// for another reason changes nothing.
+// look returns ErrStateRemoved if one of the paths is missing or has been replaced. If a path cannot be read for
+// another reason, look returns nil.
 func (g *stateGuard) look() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +55,7 @@ func (g *stateGuard) look() error {
 	return nil
 }
 
-// replacing calls a function that may replace the files, and then remembers them as they are.
+// replacing calls a function that may replace the files, and then records their new identity.
 func (g *stateGuard) replacing(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -109,8 +109,8 @@ func (h *Host) Serve(ctx context.Context) error {
 // newsWithin is the maximum time for which a stopping host waits until users have been notified of the ends of jobs.
 const newsWithin = 5 * time.Second
 
-// finishNews waits until no notification is outstanding: `tradewind run` ends its host as soon as the job has ended,
-// and there may never be another one on this state folder. If there is, it sends those that are still missing.
+// finishNews waits until no notification is outstanding. `tradewind run` ends its host as soon as the job has ended,
+// and there may never be another host on this state folder. If there is one, it sends the missing notifications.
 func (h *Host) finishNews(ctx context.Context) {
 	if h.opt.Passive {
 		return
@@ -125,7 +125,7 @@ func (h *Host) finishNews(ctx context.Context) {
 	}
 }
 
-// hasNews reports whether an event for people is on its way to the hook function, or there.
+// hasNews reports whether an event with news for people waits for the hook function or is being handled by it.
 func (h *Host) hasNews(ctx context.Context) bool {
 	const most = 1000
 	pending, err := h.store.Outbox(ctx, most)
@@ -141,8 +141,8 @@ func (h *Host) hasNews(ctx context.Context) bool {
 	return err == nil && n > 0
 }
 
-// softMemory is the heap size (bytes) from which on the garbage collector works harder. Below it, it runs less often
-// than by default, since a broker makes much garbage and keeps little.
+// softMemory is the heap size (bytes) above which the garbage collector works harder. Below it, it runs less often
+// than by default, because a broker makes much garbage and keeps little.
 const (
 	softMemory  = 256 << 20
 	lazyCollect = 400 // per cent, as GOGC
@@ -160,7 +160,7 @@ func TuneMemory() {
 
 const shutdownWithin = 3 * time.Second
 
-// How long ending the machines may take: local ones, and bought ones.
+// Maximum times for ending the machines: local ones, and bought ones.
 const (
 	stopWithin       = time.Minute
 	stopBoughtWithin = 5 * time.Minute
@@ -179,7 +179,7 @@ func (h *Host) stopMachines() error {
 	again := err != nil && len(h.bought.clouds) > 0 // a cloud that did not answer may do so now
 	for _, c := range h.bought.clouds {
 		if a, ok := c.(*remoteCloud); ok && a.brokenOff() {
-			again = true // machines of a cancelled launch may not be listed yet
+			again = true // the list may not yet have the machines of a cancelled launch
 		}
 	}
 	if again {
@@ -196,7 +196,7 @@ func (h *Host) stopMachines() error {
 // listedWithin is the maximum time after which a cloud lists the machines of a cancelled launch.
 const listedWithin = 30 * time.Second
 
-// endAll ends all listed machines; if a cloud returns no list, those in the records.
+// endAll ends all listed machines of a cloud. If the cloud returns no list, it ends those in the records.
 func (h *Host) endAll(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(16)
@@ -244,7 +244,7 @@ const (
 	hearWithin = 45 * time.Second
 )
 
-// hold returns how long reconcile waits after a time in which agents of bought machines could not report.
+// hold returns the time that reconcile waits after a period in which agents of bought machines could not report.
 func hold(away time.Duration, bought bool) time.Duration {
 	if !bought || away <= awayAfter {
 		return 0

@@ -28,7 +28,7 @@ func servicesBought(all map[string]spark.Service) map[string]bool {
 	return bought
 }
 
-// servicesEvery is the wall time between two looks at the attempts on services.
+// servicesEvery is the interval, in wall time, at which the attempts on services are checked.
 const servicesEvery = 5 * time.Second
 
 // watchServices watches the attempts on managed services, which have no agents.
@@ -60,7 +60,7 @@ const (
 )
 
 // endPlaces ends all places of this deployment. A cluster that is shutting down counts as ended: its cloud needs
-// minutes for that, and nothing of this host.
+// minutes for that, but needs nothing from this host.
 func endPlaces(ctx context.Context, all map[string]spark.Service) error {
 	for range endPlacesTimes {
 		left, err := endOnce(ctx, all)
@@ -74,7 +74,7 @@ func endPlaces(ctx context.Context, all map[string]spark.Service) error {
 
 var errPlaces = errors.New("places on services may still run; the next start on this folder ends them")
 
-// endOnce makes a step to the end of each place, and returns the number of places that have not ended.
+// endOnce takes the next step to end each place, and returns the number of places that have not ended.
 func endOnce(ctx context.Context, all map[string]spark.Service) (left int, err error) {
 	for name, s := range all {
 		places, listed := s.Places(ctx)

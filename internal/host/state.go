@@ -129,12 +129,12 @@ type clockMark struct {
 	Wall    time.Time `json:"wall"`
 }
 
-// markEvery is the interval at which the mark is written. After a crash, the virtual time may have been that much
-// later.
+// markEvery is the interval at which the mark is written. After a crash, the actual virtual time may have been later
+// than the mark by that interval.
 const markEvery = 500 * time.Millisecond
 
-// startOfTime returns the virtual time at a wall time: the same time, or in compressed time the time at which the
-// last broker stopped. Compressed time stands still while no broker is running.
+// startOfTime returns the virtual time at a wall time. In real time, both are the same. In compressed time it is the
+// virtual time at which the last broker stopped, because compressed time does not pass while no broker runs.
 func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
 	var mark clockMark
 	found, err := s.readJSON("clock.json", &mark)
@@ -151,7 +151,8 @@ func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
 	return wall, nil
 }
 
-// lastWorked returns when a broker last worked on the folder, or the zero time if none has or the file is unreadable.
+// lastWorked returns the time at which a broker last worked on the folder. It is zero if none has, or if the file is
+// unreadable.
 func (s state) lastWorked() time.Time {
 	var mark clockMark
 	_, _ = s.readJSON("clock.json", &mark) // startOfTime reports the error

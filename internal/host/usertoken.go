@@ -13,8 +13,9 @@ import (
 // tokenEvery is the interval at which a broker checks its state folder for a new user token.
 const tokenEvery = time.Second
 
-// RotateToken replaces the user token of a state folder and returns the new one. A broker that runs there accepts only
-// the new token within a few seconds; sessions of its dashboard end. The tokens of agents and machines stay valid.
+// RotateToken replaces the user token of a state folder and returns the new one. Within a few seconds, a broker that
+// runs there accepts only the new token, and the sessions of its dashboard end. The tokens of agents and machines
+// stay valid.
 func RotateToken(dir string) (string, error) {
 	s := state(dir)
 	if _, err := os.Stat(s.path(localfiles.TokenFile)); err != nil {

@@ -47,7 +47,7 @@ type told struct {
 func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.dir}).String() }
 
 // Open implements broker.Objects. A key never leads out of the folder. If the file has changed since the event, it
-// counts as missing: the new content has its own event. Otherwise it would become two jobs.
+// counts as missing, because the new content has its own event. Otherwise the new content would become two jobs.
 func (f *folder) Open(_ context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	if o.Bucket != f.bucketURL() {
 		return nil, "", fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
@@ -99,8 +99,8 @@ func (f *folder) watch(ctx context.Context) error {
 	return watchDir(ctx, f.log, f.dir, f.touched, func() bool { return f.scan(ctx) })
 }
 
-// touched reports a rejected file again after a touch, or after the removal of the file with the error, because the
-// cause may be outside the file.
+// touched reports a rejected file again after a touch, or after the removal of the file with the error. The cause of
+// the rejection may have been outside the file.
 func (f *folder) touched(e fsnotify.Event) {
 	name := filepath.Base(e.Name)
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
@@ -156,7 +156,7 @@ func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fs
 	}
 }
 
-// errUntold: a file could not be reported to the broker.
+// errUntold means that a file could not be reported to the broker.
 var errNotReported = errors.New("the broker could not be notified; this will be retried")
 
 // scan reports new files. It returns true if a file is still being written or could not be reported.
@@ -216,8 +216,8 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 			return nil
 		}
 	}
-	// Each report has a unique ID; otherwise the broker would not explain a second time why it rejects a file. The same
-	// content is the same job, however often it is reported.
+	// Each report has a unique ID. Otherwise the broker would not explain the rejection of a file a second time. The
+	// same content is the same job, however often it is reported.
 	id := fmt.Sprintf("object-%s-%x-%x", digest[:16], time.Now().UnixNano(), name)
 	err = f.emit(ctx, id[:min(len(id), 200)], events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest,
 		Size: size})
@@ -239,7 +239,8 @@ func isBatchScript(file io.ReadSeeker) (bool, error) {
 	return slurm.IsScript(text), err
 }
 
-// isNew reports whether a file must be reported. It is recorded before that, because the broker may answer at once.
+// isNew reports whether a file must be reported, and records the report. It is recorded before the report is sent,
+// because the broker may answer at once.
 func (f *folder) isNew(name, digest string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -250,8 +251,8 @@ func (f *folder) isNew(name, digest string) bool {
 	return true
 }
 
-// rejected writes next to a file why it was rejected, unless the file has since become a job: the event is then about
-// earlier content.
+// rejected writes the reason of a rejection next to the file, unless the file has since become a job: the event is
+// then about earlier content.
 func (f *folder) rejected(e events.DAGRejected) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

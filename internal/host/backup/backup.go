@@ -26,7 +26,7 @@ import (
 // Format is the format of a backup. A newer one is refused.
 const Format = 1
 
-// Names in a backup, and in a state folder.
+// Names of files in a backup and in a state folder.
 const (
 	manifestName = "manifest.json"
 	sumsName     = "checksums.json"
@@ -53,7 +53,7 @@ type Manifest struct {
 	Format  int       `json:"format"`
 	Version string    `json:"version"` // of the program
 	Made    time.Time `json:"made"`
-	// State is the folder that was copied, Host the computer on which it is.
+	// State is the folder that was copied. Host is the name of its computer.
 	State string `json:"state"`
 	Host  string `json:"host"`
 }
@@ -75,12 +75,12 @@ var (
 	ErrNoState = errors.New("no broker has used this state folder")
 	// ErrDamaged means that a file is no complete and undamaged backup of a known format.
 	ErrDamaged = errors.New("not a complete backup")
-	// ErrRuns means that a broker still runs on the folder that was copied, or on the one to restore into.
+	// ErrRuns means that a broker still runs on the copied folder, or on the folder to restore into.
 	ErrRuns = errors.New("a broker runs on this state folder")
 )
 
-// Make writes a backup of a state folder to a file, which it replaces only if replace is true. The file is complete or
-// does not change.
+// Make writes a backup of a state folder to a file. It replaces an existing file only if replace is true. After an
+// error, the file is unchanged.
 func Make(ctx context.Context, state, to, version string, replace bool) (r Report, err error) {
 	if _, err := os.Stat(filepath.Join(state, Records)); err != nil {
 		return r, fmt.Errorf("%w: %s", ErrNoState, state)
@@ -104,7 +104,7 @@ func Make(ctx context.Context, state, to, version string, replace bool) (r Repor
 	})
 }
 
-// openRecords opens a copy of the records as of now: of the running broker, or of the folder, which is then locked.
+// openRecords opens a copy of the present records: from the running broker, or from the folder, which is then locked.
 // done releases the broker, which may remove objects again.
 func openRecords(ctx context.Context, state string) (records io.Reader, size int64, done func(), err error) {
 	broker, runs, err := localfiles.FindRunning(state)

@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Restore makes a state folder from a backup. The folder is new or empty; it appears when it is complete and checked.
-// Then Restore ends the machines that still run on this computer for the folder that was copied: their tasks continue
+// Restore makes a state folder from a backup. The folder is new or empty, and appears when it is complete and
+// checked. Then Restore ends the machines that still run on this computer for the copied folder. Their tasks continue
 // from the backup. No broker may run on either folder.
 func Restore(ctx context.Context, from, state string) (r Report, err error) {
 	if err := free(state); err != nil {
@@ -153,7 +153,8 @@ func (u *unpacking) file(root *os.Root, name string, from io.Reader) error {
 	return nil
 }
 
-// verify compares the checksums with the last entry, and reads the archive to its end, which has another checksum.
+// verify compares the checksums with the last entry. It also reads the archive to its end, because gzip has another
+// checksum there.
 func (u *unpacking) verify(entries *tar.Reader, packed io.Reader) error {
 	var want map[string]string
 	if err := json.NewDecoder(entries).Decode(&want); err != nil {
@@ -173,8 +174,8 @@ func (u *unpacking) verify(entries *tar.Reader, packed io.Reader) error {
 	return nil
 }
 
-// endMachines ends the machines that run on this computer for the folder that was copied. It locks that folder
-// meanwhile, so that no broker starts there.
+// endMachines ends the machines that run on this computer for the copied folder. It locks that folder meanwhile, so
+// that no broker starts there.
 func endMachines(ctx context.Context, m Manifest) (ended int, err error) {
 	name, err := os.Hostname()
 	if err != nil || name != m.Host {
