@@ -56,7 +56,8 @@ type Config struct {
 	Endpoint string // the broker's base URL
 	Token    string
 	Dir      string // the agent's own directory; each attempt gets a directory below it
-	// where other nodes of the cluster can reach this one; if empty, the local address towards the broker
+	// address at which other nodes of the cluster can reach this one; if empty, the local address from which the
+	// broker is called
 	Address string
 	Machine string // the machine's name, which its processes carry in TRADEWIND_MACHINE
 	Rank    int    // the machine's rank in its cluster, if the token is for all of them
@@ -66,12 +67,13 @@ type Config struct {
 	// Mailbox carries the calls if the broker has no address; nil if it has one. HTTPClient then uses it.
 	Mailbox *mailbox.Transport
 	Logger  *slog.Logger
-	Environ []string // where the task's environment is taken from (see inherited); nil means nothing
-	// Hold stays open in every process that the agent leaves running, until no process of the task runs any more.
+	Environ []string // source of the task's environment (see inherited); nil means that nothing is taken over
+	// Hold stays open in every process that the agent leaves running. So it is closed when no process of the task
+	// runs any more.
 	Hold *os.File
 	// Notices receives the machine's own warnings that it will be taken. Each value is the time until then.
 	Notices <-chan time.Duration
-	// Prove fetches the proof of which machine this is; nil if there is none.
+	// Prove fetches the proof of this machine's identity; nil if there is none.
 	Prove attest.Func
 	// Worker runs the machine as a worker; nil if it cannot be one.
 	Worker Worker
@@ -253,7 +255,7 @@ func (a *agent) loop(ctx, background context.Context, first wire.Work) error {
 	}
 }
 
-// obey executes a command. It returns the current attempt, and whether the agent should exit.
+// obey executes a command. It returns the current attempt, and true if the agent should exit.
 func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *attempt, done bool) {
 	a.log.Debug("command", "command", w.Command, "seq", w.Seq)
 	switch w.Command {

@@ -60,9 +60,9 @@ type attempt struct {
 	peers   stage.Peers       // while inputs are staged, if the attempt has several nodes
 	began   time.Time         // when a stand-in's clock started
 	gang    map[string]string // variables that describe the gang to the task
-	// overtime has a value when the timeout has passed; nil if there is none
+	// overtime receives a value when the timeout has passed; nil if there is no timeout
 	overtime <-chan time.Time
-	port     int           // where a replica of a service listens; 0 if it does not
+	port     int           // port on which a replica of a service listens; 0 if the task is none
 	group    *cgroup.Group // in which the scripts run; nil if there is none
 	left     []*script     // that have ended, but not all of their processes
 	tried    bool          // to create group
@@ -76,7 +76,7 @@ type attempt struct {
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop or orderAbandon
 	cancel        [orderAbandon + 1]context.CancelCauseFunc
-	done          chan struct{} // closed when the task's processes have ended and the report is sent, if one is wanted
+	done          chan struct{} // closed when the task's processes have ended and the report, if one is wanted, is sent
 	sooner        chan struct{} // capacity 1: the time or urgency of orderSave has changed
 
 	mu          sync.Mutex
@@ -86,7 +86,7 @@ type attempt struct {
 	atOnce      bool       // a replica of a service should not serve until the last moment
 	kept        bool       // its failure is already reported; see linger
 	joined      bool       // the task knows its gang
-	updatedGang *wire.Gang // the latest update of the gang, if one came after the attempt began
+	updatedGang *wire.Gang // latest update of the gang, if one arrived after the attempt began
 }
 
 // begin starts an attempt.
@@ -129,7 +129,8 @@ func (t *attempt) replace() {
 	t.end(orderStop)
 }
 
-// endAgent ends the agent with err, unless err only means that an attempt has finished which was replaced here.
+// endAgent ends the agent with err. It does not if err only means that an attempt has finished which was replaced
+// here.
 func (t *attempt) endAgent(err error) {
 	t.mu.Lock()
 	replaced := t.replaced

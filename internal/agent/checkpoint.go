@@ -32,7 +32,7 @@ func (t *attempt) newSaver() *saver {
 	return s
 }
 
-// note logs a message about files that are left out of checkpoints, once.
+// note logs once that some files are left out of checkpoints.
 func (s *saver) note(msg string) {
 	if !s.noted[msg] {
 		s.noted[msg] = true
@@ -75,7 +75,7 @@ func (s *saver) saveRunning(ctx context.Context) error {
 	return s.upload(ctx, s.dirs.snapshot, print)
 }
 
-// saveLast saves after the task has ended and nothing changes any more.
+// saveLast saves a checkpoint after the task has ended, when nothing changes any more.
 func (s *saver) saveLast(ctx context.Context) error {
 	if !s.isSaver() {
 		return nil
@@ -114,8 +114,8 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 	return nil
 }
 
-// reserve returns how much of the remaining time to keep for the upload: twice the duration of the last one and at
-// least a quarter of the time, but at most three quarters.
+// reserve returns the part of the remaining time to keep for the upload: twice the duration of the last upload, at
+// least a quarter of the time, and at most three quarters.
 func (s *saver) reserve(left time.Duration) time.Duration {
 	if !s.isSaver() {
 		if s.mounts.writable() {

@@ -57,7 +57,7 @@ type request struct {
 	body         []byte
 	contentType  string
 	timeout      time.Duration
-	answer       any            // where the answer is decoded to; nil if the answer has no content
+	answer       any            // variable that receives the decoded answer; nil if the answer has no content
 	raw          *[]byte        // receives the undecoded answer instead; may be nil
 	pause        *time.Duration // receives the answer's Retry-After, if there is one; may be nil
 }
@@ -65,12 +65,12 @@ type request struct {
 // maxPause is the maximum pause that an answer can request.
 const maxPause = time.Minute
 
-// The pause between two tries of a call grows to this. The actual pauses are random, between half and one and a half
-// times that, so that agents do not call at the same moment after an outage.
+// Maximum of the pause between two tries of a call. The actual pauses are random, between half and one and a half
+// times the nominal pause, so that agents do not call at the same moment after an outage.
 const maxBackOff = 15 * time.Second
 
-// hello registers the node. It returns the node's first command if the broker has one, otherwise None and how long to
-// wait before the first poll.
+// hello registers the node. It returns the node's first command if the broker has one. Otherwise it returns None and
+// the time to wait before the first poll.
 func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err error) {
 	body, err := json.Marshal(h)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *client) report(ctx context.Context, r wire.Report) error {
 	return c.ask(ctx, wire.PathReport, r, nil)
 }
 
-// ask posts v and decodes the answer into answer, unless answer is nil.
+// ask posts v and decodes the response into answer, unless answer is nil.
 func (c *client) ask(ctx context.Context, path string, v, answer any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *client) retry(ctx context.Context, r request) error {
 	return err
 }
 
-// atLeast returns a back-off whose pauses are longer than least, by up to a quarter.
+// atLeast returns a back-off whose pauses exceed least by up to a quarter.
 type atLeast struct {
 	backoff.BackOff
 	least time.Duration

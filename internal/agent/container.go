@@ -23,7 +23,7 @@ const (
 	envRegistryPassword = "SKYPILOT_DOCKER_PASSWORD" //nolint:gosec // its name
 )
 
-// containerState is the container state of a task that runs in one.
+// containerState is the state of a task's container.
 type containerState struct {
 	engine *container.Engine
 	image  string
@@ -72,7 +72,8 @@ func (t *attempt) pull(ctx context.Context) error {
 // variable returns the value of a variable of the task, secret or not.
 func (t *attempt) variable(name string) string { return cmp.Or(t.work.Secrets[name], t.work.Env[name]) }
 
-// mountPlace returns where to stage an input that the container should see under an absolute path or a path below ~.
+// mountPlace returns the place in which to stage an input that must appear in the container under an absolute path or
+// a path below ~.
 func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, err error) {
 	b := t.boxed
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -116,7 +117,7 @@ func (t *attempt) startContainer(ctx context.Context) (err error) {
 }
 
 // Variables that describe the image to its task: a file with a script that runs the image's own entrypoint, and the
-// directory in which to run it. Kubernetes manifests may leave both to the image.
+// directory in which to run the script. A Kubernetes manifest may specify neither.
 const (
 	envImageEntrypoint = "TRADEWIND_IMAGE_ENTRYPOINT"
 	envImageWorkdir    = "TRADEWIND_IMAGE_WORKDIR"
@@ -145,7 +146,7 @@ func (b *containerState) close() {
 	}
 }
 
-// chownToAgent gives the files that the container's root user wrote to the agent's user.
+// chownToAgent makes the agent's user the owner of the files that the container's root user wrote.
 func (t *attempt) chownToAgent() {
 	if uid := os.Geteuid(); uid != 0 && t.boxed.engine.Name() == "docker" {
 		dirs := []string{t.dirs.top}

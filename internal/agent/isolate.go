@@ -17,8 +17,8 @@ import (
 // this range free (systemd's "Users, Groups, UIDs and GIDs").
 const firstUID = 1879048192
 
-// isolates reports whether the task's command should run as a user that no other task has. That is so on a worker, if
-// the agent is root. A task in a container does not see other tasks anyway, and is root there.
+// isolates reports whether the task's command should run as a user of its own. That is so on a worker, if the agent
+// is root. It is not so for a task in a container, which does not see other tasks and is root there.
 func (t *attempt) isolates() bool { return t.cfg.Isolate && t.boxed == nil }
 
 // mayIsolate reports whether a worker's tasks should be isolated, as far as is known without trying: the agent is root
@@ -85,8 +85,8 @@ func (t *attempt) addAccount(i *proc.Isolation, file, line string) error {
 	return err
 }
 
-// readable is the mode of files for the task that stay the agent's. Only the agent and the task can enter the directory
-// that they are in.
+// readable is the mode of files that the task may read but that belong to the agent. Only the agent and the task can
+// enter the directory of these files.
 const readable = 0o644
 
 // chownAll gives a directory and everything in it to a user. It follows no link. It does not change a file with
@@ -115,8 +115,8 @@ func chownAll(dir string, uid int) error {
 	})
 }
 
-// startIsolated starts a command of the task. If this machine cannot isolate it, the command runs as the agent's
-// user, and the task's log says so.
+// startIsolated starts a command of the task as an isolated user. If this machine cannot isolate it, the command runs
+// as the agent's user, and the task's log says so.
 func (t *attempt) startIsolated(spec proc.Spec) (*proc.Tree, error) {
 	var err error
 	if spec.Isolation, err = t.isolate(); err == nil {

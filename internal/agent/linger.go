@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// linger reports a failure at once. If the job requests that, it then keeps the task's files, container and mounts
-// for users to inspect, until that time has passed or a command comes. It returns the report that is still to be
+// linger reports a failure at once. If the job requests it, linger then keeps the task's files, container and mounts
+// for users to inspect, for the requested time or until a command arrives. It returns the report that is still to be
 // sent.
 func (t *attempt) linger(ctx context.Context, failed wire.Report) wire.Report {
 	if failed.Event != wire.Failed || failed.Fault != "" || t.work.KeepOnFailure <= 0 {

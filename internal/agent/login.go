@@ -39,8 +39,8 @@ if command -v conda >/dev/null 2>&1; then
 fi
 %[2]s`
 
-// ownHome reports whether the task gets a separate home directory. On a shared machine, the task would otherwise
-// write to its user's home directory, and an isolated task may not enter that of root.
+// ownHome reports whether the task gets a separate home directory. It does on a shared machine. There the task would
+// otherwise write to its user's home directory, and an isolated task may not enter root's.
 func (t *attempt) ownHome() bool {
 	return t.work.Login && !t.cfg.Sole && t.boxed == nil || t.isolates()
 }

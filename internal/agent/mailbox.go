@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/mailbox"
 )
 
-// Times of an agent whose calls go through a mailbox, where each call costs requests of a bucket.
+// Times of an agent whose calls go through a mailbox. Each call costs requests of a bucket there.
 const (
 	slowPollWait = 50 * time.Second // the broker holds polls for at most a minute
 	slowLogPause = 2 * time.Second
@@ -57,8 +57,8 @@ func (c *Config) callSlowly(away time.Duration) {
 	c.Patience, c.PollWait, c.LogPause = away, min(slowPollWait, away/2), slowLogPause
 }
 
-// ownVariables are about the agent of a bought machine. The agents of a worker's tasks have tokens of a pool, which
-// need no proof, read their addresses from the worker, and share the machine.
+// ownVariables concern only the agent of a bought machine. The agents of a worker's tasks have tokens of a pool,
+// which need no proof, read their addresses from the worker, and share the machine.
 var ownVariables = []string{EnvMailbox, EnvBoot, attest.EnvCloud, EnvRank, EnvSole}
 
 // relay returns the environment of the agents of a worker's tasks. If the broker has no address, it also serves the

@@ -36,7 +36,7 @@ const (
 	EnvSetups    = "TRADEWIND_SETUPS"       // the folder of a worker for the files of setups
 	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
-	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
+	EnvBoot      = "TRADEWIND_BOOT"         // boot time of a simulated machine, before the agent starts: "1.5s"
 	EnvDebug     = "TRADEWIND_DEBUG"        // "1": log more
 	EnvHosts     = "TRADEWIND_HOSTS_FILE"   // the file with the machine's names; /etc/hosts when empty
 	// EnvMailbox is a file with a mailbox.Address, if the broker has no address. The agent removes it.
@@ -99,7 +99,7 @@ func Main(environ []string, version string, worker Worker) int {
 	return ExitCode(err)
 }
 
-// boot waits for as long as the simulated machine boots; an empty text is no time.
+// boot waits for the boot time of the simulated machine. An empty text means no time.
 func boot(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -116,8 +116,8 @@ func boot(ctx context.Context, text string) error {
 	}
 }
 
-// stopSignals returns the signals that end the agent. SIGTERM is not one of them if it is a notice, after which there
-// is time to save.
+// stopSignals returns the signals that end the agent. SIGTERM is not among them on a cloud where it is a notice that
+// leaves time to save.
 func stopSignals(environ []string) []os.Signal {
 	if notices.TermIsNotice(lookup(environ, notices.EnvCloud)) {
 		return []os.Signal{syscall.SIGINT}

@@ -58,14 +58,14 @@ func (t *attempt) removeControlGroup() {
 type memoryUse struct {
 	// kills is the number of the task's processes that the kernel has killed for lack of memory while the script ran.
 	kills int64
-	// machineKills is the same for all processes of the machine, if kills cannot be known.
+	// machineKills is the number of such kills of all processes of the machine. It is used if kills cannot be known.
 	machineKills int64
 	peak         int64 // peak use of the task, in bytes; 0 if it is unknown
 	limit        int64 // of the task, in bytes; 0 if it had none
 	machine      int64 // all memory of a machine that the task has to itself, in bytes; otherwise 0
 }
 
-// watchMemory starts to watch the task's memory. The returned function returns the use since then.
+// watchMemory starts to watch the task's memory. The returned function returns the kills and the peak since then.
 func (t *attempt) watchMemory(box *container.Box) func() memoryUse {
 	use := memoryUse{}
 	if t.cfg.Sole {

@@ -25,7 +25,7 @@ import (
 // mounts are the mounts of an attempt.
 type mounts struct {
 	list []*mount.Mount
-	lost chan error         // why a mount ended that the agent did not unmount; never closed
+	lost chan error         // receives the reason for which a mount ended that the agent did not unmount; never closed
 	ctx  context.Context    // ends when they are unmounted
 	stop context.CancelFunc // nil until something is mounted
 }
@@ -36,8 +36,7 @@ type lentMount struct {
 	loan  wire.Loan
 }
 
-// mountAll mounts those of the task's inputs that are to be mounted, at the paths to which they would otherwise be
-// copied.
+// mountAll mounts the inputs that the task does not copy, at the paths to which they would otherwise be copied.
 func (t *attempt) mountAll(ctx context.Context) error {
 	var loans []lentMount
 	some := false
@@ -84,8 +83,8 @@ func (t *attempt) mountAll(ctx context.Context) error {
 	return nil
 }
 
-// needFUSE checks that the machine can mount. If it is missing, it installs fuse3 on a machine that only this task
-// uses.
+// needFUSE checks that the machine can mount. If fuse3 is missing, it is installed, but only on a machine with a
+// single task.
 func (t *attempt) needFUSE(ctx context.Context) error {
 	err := mount.CheckFUSE()
 	if err != nil && t.cfg.Sole && os.Geteuid() == 0 {
@@ -271,7 +270,7 @@ func (m *mounts) each(do func(*mount.Mount) error) error {
 	return errors.Join(errs...)
 }
 
-// flush returns when everything that was written to the mounts is in the stores. The task must have ended.
+// flush returns when all data that was written to the mounts is in the stores. The task must have ended.
 func (m *mounts) flush(ctx context.Context) error {
 	return m.each(func(one *mount.Mount) error { return one.Flush(ctx) })
 }

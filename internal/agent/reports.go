@@ -32,9 +32,9 @@ type pending struct {
 	accepted func()        // called when the broker has accepted the report; may be nil
 	log      *taskLog      // the log whose end is in the report; may be nil
 	most     int64         // maximum bytes of log in a report that lingers
-	until    time.Time     // when to give up on the log and send the report without it
-	linger   time.Duration // how long the report waits for some log, or for the next report; 0 means not at all
-	quiet    bool          // it need not be sent if the task succeeds before it has lingered
+	until    time.Time     // time at which to give up on the log and send the report without it
+	linger   time.Duration // time that the report waits for some log, or for the next report; 0 means none
+	quiet    bool          // not sent if the task succeeds before the report has lingered
 	at       time.Time     // when it was queued
 	sending  bool
 }
@@ -118,8 +118,8 @@ func (q *reports) run(ctx context.Context) error {
 	}
 }
 
-// skipToEnd removes the first report if the next one is the success of the task. The success then also states how
-// long the task ran.
+// skipToEnd removes the first report if the next one is the success of the task. The success then also contains the
+// task's run time.
 func (q *reports) skipToEnd(began time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

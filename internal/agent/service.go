@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 )
 
-// choosePort chooses where a replica of a service listens: on the port in the job's file if it has the machine to
-// itself, and on any free port if the machine is shared.
+// choosePort chooses the port on which a replica of a service listens: the port in the job's file if no other task
+// uses the machine, and otherwise any free port.
 func (t *attempt) choosePort() error {
 	s := t.work.Service
 	if s == nil || s.Port == 0 {

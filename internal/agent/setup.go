@@ -76,7 +76,8 @@ const (
 	setupDone = "done"
 	// setupOnce means that no task needs to run it again.
 	setupOnce = "once"
-	// setupEach means that it left programs running. They end with the task that started them, so each task runs it.
+	// setupEach means that the setup left programs running. They end with the task that started them, so each task
+	// runs the setup.
 	setupEach = "each"
 )
 
@@ -210,8 +211,8 @@ func openToRead(dir string) error {
 // cacheName is the name of the directory in a home in which every program may write.
 const cacheName = ".cache"
 
-// linkNew makes links in a directory to the files of another that it does not have. The directories in the upper levels
-// become directories, in which the task can write, instead of links.
+// linkNew makes links in a directory to the files of another directory that are missing in it. The directories in the
+// upper levels become directories, in which the task can write, instead of links.
 func linkNew(from, to string, levels int) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package agenttest is a test broker with everything that an agent sees: it hands out work and remembers reports and
-// logs. Its state survives Stop and Start, as a broker's store survives the broker.
+// Package agenttest is a test broker for agents: it assigns work, and records reports and logs. Its state survives
+// Stop and Start, as a broker's store survives the broker.
 package agenttest
 
 import (
@@ -130,7 +130,7 @@ func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = 
 // Program sets the URL from which machines download the agent.
 func (b *Broker) Program(url string) { b.update(func() { b.program = url }) }
 
-// Mounts adds a store that grants, and lends credentials for, everything of its scheme.
+// Mounts adds a store that grants access to everything of its scheme, and lends credentials for it.
 func (b *Broker) Mounts(scheme string, s grant.Store) {
 	b.update(func() { b.others = grant.Mux{scheme: s} })
 }

@@ -24,10 +24,10 @@ const (
 	EnvFile  = "TRADEWIND_PROOF_FILE" // file of the token that the kubelet issues for the broker's address
 )
 
-// ErrUnknown means that the cloud is not one that provides proofs.
+// ErrUnknown means that the cloud provides no proofs.
 var ErrUnknown = errors.New("prove: unknown cloud")
 
-// Func returns a proof for an agent with the given nonce.
+// Func returns a proof of a machine's identity for an agent with the given nonce.
 type Func func(ctx context.Context, nonce string) (*wire.Proof, error)
 
 // Config configures the source and the audience of proofs.
@@ -36,7 +36,7 @@ type Config struct {
 	URL      string // of the metadata service; if empty, the cloud's default
 	File     string // of a pod's token
 	Audience string // the broker's address
-	// Pause is the pause after the first try, and doubles after each other one; 0 is a second.
+	// Pause is the pause after the first try; it doubles after each further try. 0 means a second.
 	Pause time.Duration
 }
 

@@ -132,7 +132,7 @@ func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 	return small, err
 }
 
-// rank returns the rank of the machine that the script is for; empty if the machine finds it out.
+// rank returns the rank of the machine that the script is for; empty if the machine finds out its rank itself.
 func (m Machine) rank() string {
 	if m.OnlyRank == nil {
 		return ""

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// ErrUnavailable means that this process cannot create control groups with a memory limit. The reason follows.
+// ErrUnavailable means that this process cannot create control groups with a memory limit. The error's text contains
+// the reason.
 var ErrUnavailable = errors.New("no control groups for tasks")
 
 // folder is the group below which the groups of tasks are created.
@@ -25,7 +26,7 @@ type Parent struct {
 	cpu    string // the same for the CPU controller; empty if there is none
 }
 
-// Limits are the limits of a group; zero values are no limit.
+// Limits are the limits of a group. A zero value means no limit.
 type Limits struct {
 	MemoryBytes int64
 	// CPUs is the group's share of the CPU in relation to other groups, in vCPUs. It matters only while the CPU is
@@ -79,8 +80,8 @@ func (g *Group) setLimits(l Limits) error {
 	return nil
 }
 
-// weightFile returns the name and the content of the file for a share of the CPU in vCPUs. In both versions, a vCPU
-// has the weight that a group has by default.
+// weightFile returns the name and the content of the file that sets a share of the CPU in vCPUs. In both versions,
+// one vCPU has the default weight of a group.
 func weightFile(v2 bool, cpus float64) (file, value string) {
 	if v2 {
 		return "cpu.weight", strconv.Itoa(int(math.Min(math.Max(100*cpus, 1), 10_000)))
@@ -108,7 +109,7 @@ func (g *Group) Command(argv []string) []string {
 	return append(out, argv...)
 }
 
-// Limit returns the group's memory limit in bytes; 0 is none.
+// Limit returns the group's memory limit in bytes; 0 means none.
 func (g *Group) Limit() int64 { return g.limit }
 
 // OOMKills returns how many processes of the group the kernel has killed for lack of memory.

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Find returns where this process can create groups. It creates the folder for them if it is missing. It fails with
-// ErrUnavailable.
+// Find returns the group below which this process can create groups. It creates the folder for them if it is missing.
+// It fails with ErrUnavailable.
 func Find() (*Parent, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -134,7 +134,7 @@ func v2(mounts, own string) (h hierarchy, ok bool) {
 		func(m mounted) bool { return m.kind == "cgroup2" })
 }
 
-// ownPath returns the path of this process's group in the first hierarchy whose controllers suit, from
+// ownPath returns the path of this process's group in the first hierarchy with suitable controllers. It reads
 // /proc/self/cgroup: lines of ID:CONTROLLERS:PATH (cgroups(7)).
 func ownPath(own string, suits func(controllers []string) bool) string {
 	for line := range strings.Lines(own) {
@@ -152,7 +152,7 @@ type mounted struct {
 	options           []string // of the file system
 }
 
-// findMount returns the first mount that suits, and the directory of the group with a path.
+// findMount returns the first suitable mount, and the directory of the group with a path.
 func findMount(mounts, path string, suits func(mounted) bool) (h hierarchy, ok bool) {
 	lines := bufio.NewScanner(strings.NewReader(mounts))
 	for lines.Scan() {

@@ -26,7 +26,7 @@ type Spec struct {
 	GPUs    bool
 	// ShmBytes is the size of /dev/shm, the shared memory of a task's processes; 0 is the engine's default.
 	ShmBytes int64
-	// MemoryBytes limits the memory of the container, and CPUs is its share of a busy CPU in vCPUs; 0 is no limit.
+	// MemoryBytes limits the memory of the container. CPUs is its share of a busy CPU in vCPUs. 0 means no limit.
 	MemoryBytes int64
 	CPUs        float64
 }
@@ -70,7 +70,7 @@ exit 0
 
 const endName = "container-end"
 
-// startWithin is the maximum time for a container to start whose image is already on the machine.
+// startWithin is the maximum time for the start of a container whose image is already on the machine.
 const startWithin = 2 * time.Minute
 
 // Start starts a container that runs until Close, or until this process ends.
@@ -209,7 +209,7 @@ func (b *Box) remove() {
 	_, _ = b.engine.output(ctx, "rm", "--force", b.name)
 }
 
-// SignalOf returns the signal that ended a script in a box, from the exit code that the engine returns; 0 is none.
+// SignalOf returns the signal that ended a script in a box, from the exit code that the engine returns; 0 means none.
 func SignalOf(code int) int {
 	if code > 128 && code < 128+65 {
 		return code - 128

@@ -20,7 +20,8 @@ import (
 var (
 	// ErrNoEngine means that neither docker nor podman works on this machine.
 	ErrNoEngine = errors.New("no container engine")
-	// ErrPull means that the image cannot be pulled; the engine's or the registry's message follows.
+	// ErrPull means that the image cannot be pulled. The error's text contains the engine's or the registry's
+	// message.
 	ErrPull = errors.New("cannot pull")
 	// ErrStart means that the container did not start, for example because the image has no shell.
 	ErrStart = errors.New("cannot start")
@@ -73,8 +74,8 @@ func (e *Engine) Name() string {
 	return "docker"
 }
 
-// Login has the credentials for a registry; if Server is empty, for the image's own registry. The zero Login is
-// anonymous.
+// Login has the credentials for a registry. If Server is empty, they are for the image's own registry. The zero Login
+// is anonymous.
 type Login struct{ Server, User, Password string }
 
 // hub is the registry from which docker pulls images without a registry in their name.
@@ -203,8 +204,9 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or else
-// all of it. Engines also print earlier tries before the error, and their help after it.
+// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or its
+// whole output if no line does. Other lines are left out because engines print earlier tries before the error, and
+// their help after it.
 func withMessage(err error, words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return err

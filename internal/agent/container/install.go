@@ -33,7 +33,7 @@ fi
 // installWithin is the maximum time for an installation.
 const installWithin = 10 * time.Minute
 
-// Install installs an engine. It needs root, and must only be used on machines that only one task uses.
+// Install installs an engine. It needs root, and must be called only on a machine with a single task.
 func Install(ctx context.Context, environ []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()

@@ -17,8 +17,8 @@ show /sys/fs/cgroup/memory.peak "peak "
 show /sys/fs/cgroup/memory/memory.max_usage_in_bytes "peak "
 exit 0`
 
-// Memory returns how many processes of the box the kernel has killed for lack of memory, and the most memory that the
-// box has used at once, in bytes. Both are 0 if they are unknown.
+// Memory returns the number of processes of the box that the kernel has killed for lack of memory, and the box's peak
+// memory, in bytes. Both are 0 if they are unknown.
 func (b *Box) Memory() (oomKills, peak int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), answersWithin)
 	defer cancel()

@@ -55,7 +55,7 @@ const (
 	dask       = "dask"
 )
 
-// heads has, for each framework, the names of roles to which the other roles connect.
+// heads has, for each framework, the names of the roles to which the other roles connect.
 var heads = map[string][]string{
 	ray: {"head"}, spark: {"master"}, dask: {"scheduler"},
 	pyTorch: {"master", "chief", "launcher"},
@@ -239,7 +239,7 @@ func frameworkEnv(g *wire.Gang, nodes []Node, self int, env map[string]string) (
 	switch g.Framework {
 	case pyTorch:
 		restarts := ""
-		if g.Most > g.Least { // a node fails when a peer of it leaves, and restarts with the remaining nodes
+		if g.Most > g.Least { // a node fails when one of its peers leaves, and restarts with the remaining nodes
 			restarts = "100"
 		}
 		// The head hosts the store by which torchrun's nodes find each other. By default, torchrun finds the host by

@@ -325,7 +325,7 @@ func (b *writeBehind) flush(ctx context.Context, still time.Duration) error {
 			return nil
 		case errors.Is(err, ErrRefused):
 			return fmt.Errorf("%w: %s: %w", ErrUnsent, names(left), err)
-		case arrived != had, time.Since(began) > still: // a long pass is making progress, or its requests have ended
+		case arrived != had, time.Since(began) > still: // a long pass made progress, or its requests ended
 			since, had = time.Now(), arrived
 		case time.Since(since) > still:
 			return fmt.Errorf("nothing moved for %v: %w: %s: %w", still, ErrUnsent, names(left),
@@ -344,7 +344,7 @@ func inUse(open []string) error {
 	return fmt.Errorf("still open: %s", names(open))
 }
 
-// unsent returns the files that have not been uploaded, and the number of those that have.
+// unsent returns the files that have not been uploaded, and the number of uploaded ones.
 func (b *writeBehind) unsent() (left []string, arrived int) {
 	seen, err := b.scan(context.Background())
 	b.mu.Lock()

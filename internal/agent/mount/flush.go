@@ -50,7 +50,7 @@ func (m *Mount) Flush(ctx context.Context) error {
 		if len(queue) > 0 {
 			return queue, nil, nil
 		}
-		left, err := m.unsent() // files that were not closed yet are not in the queue
+		left, err := m.unsent() // a file that was not closed is not in the queue yet
 		return nil, left, err
 	})
 }
@@ -68,7 +68,7 @@ func (m *Mount) withURI(err error) error {
 	}
 }
 
-// still returns how long nothing may move before a flush fails.
+// still returns the time without any progress after which a flush fails.
 func (m *Mount) still() time.Duration {
 	if m.spec.Still <= 0 {
 		return stillFor
@@ -82,7 +82,7 @@ const (
 	manyTries  = 4
 )
 
-// wait polls until left returns no files: neither files in the queue nor files that are not in it yet.
+// wait polls until left returns no files.
 func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []string, error)) error {
 	still := m.still()
 	var seen string
@@ -130,7 +130,7 @@ func (m *Mount) push(ctx context.Context, waiting []queued) {
 	}
 }
 
-// refused returns the store's error for a file that it will never accept; "" if there is none.
+// refused returns the store's error for a file that the store will never accept; "" if there is none.
 func (m *Mount) refused(waiting []queued) string {
 	if !slices.ContainsFunc(waiting, func(q queued) bool { return q.Tries >= manyTries }) {
 		return ""

@@ -25,7 +25,7 @@ var (
 	ErrMount = errors.New("cannot mount")
 	// ErrLost means that rclone ended while the mount was in use.
 	ErrLost = errors.New("lost the mount")
-	// ErrUnsent means that not everything was uploaded; the error names the files.
+	// ErrUnsent means that some files were not uploaded; the error names them.
 	ErrUnsent = errors.New("not uploaded")
 	// ErrRefused is wrapped by errors of Spec.Upload if a retry does not help.
 	ErrRefused = errors.New("refused")
@@ -54,7 +54,7 @@ type Spec struct {
 	Program string        // rclone; see Find
 	Environ []string      // in which rclone finds its helper: PATH
 	Hold    *os.File      // see proc.Spec
-	Still   time.Duration // how long nothing may move before a flush fails; 0 is 10 min
+	Still   time.Duration // time without any progress after which a flush fails; 0 means 10 min
 	// Upload uploads files of a directory to the same paths below the URI. If it is set, and if this machine can
 	// mount an overlay, writes to a Cached mount go to the disk and are uploaded with it instead of by rclone.
 	Upload func(ctx context.Context, dir string, files []string) error
@@ -76,7 +76,8 @@ type Mount struct {
 	behind *writeBehind // nil if rclone uploads
 }
 
-// Start mounts with credentials for the URI; a folder of this machine needs none. It returns when the mount is ready.
+// Start mounts with credentials for the URI. A folder of this machine needs none. Start returns when the mount is
+// ready.
 func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -223,7 +224,8 @@ func (m *Mount) Renew(c grant.Credentials) error { return m.config.renew(c) }
 // Gone returns a channel that is closed when the mount has ended.
 func (m *Mount) Gone() <-chan struct{} { return m.tree.Done() }
 
-// Lost returns why a mount ended that was not closed. The error names the files that were not uploaded.
+// Lost returns the reason for which a mount ended that was not closed. The error names the files that were not
+// uploaded.
 func (m *Mount) Lost() error {
 	if m.behind != nil { // stop it: an upload may take hours
 		m.behind.close()

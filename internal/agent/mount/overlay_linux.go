@@ -105,8 +105,8 @@ func isWhiteout(info fs.FileInfo) bool {
 	return ok && info.Mode()&fs.ModeCharDevice != 0 && st.Rdev == 0
 }
 
-// opaqueSince reports whether a directory of the upper folder hides the directory below it. It also returns when the
-// directory was created, as far as the file system knows.
+// opaqueSince reports whether a directory of the upper folder hides the directory below it. It also returns the
+// creation time of the upper directory, as far as the file system knows it.
 func opaqueSince(dir string) (made time.Time, ok bool) {
 	var value [1]byte
 	if n, err := unix.Lgetxattr(dir, "trusted.overlay.opaque", value[:]); err != nil || n != 1 || value[0] != 'y' {
@@ -115,8 +115,8 @@ func opaqueSince(dir string) (made time.Time, ok bool) {
 	return createdAt(dir), true
 }
 
-// createdAt returns when a directory was created. If the file system does not know, it returns a time long ago, so that
-// files of other machines count as newer and are kept.
+// createdAt returns the creation time of a directory. If the file system does not know it, createdAt returns a time
+// long ago, so that files of other machines count as newer and are kept.
 func createdAt(dir string) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
@@ -148,7 +148,7 @@ func (o overlay) process() *proc.Tree {
 	return o.daemon.tree
 }
 
-// failed reports whether that process ended by itself. When it is unmounted, it exits with code 0.
+// failed reports whether the process of the overlay ended by itself. When it is unmounted, it exits with code 0.
 func (o overlay) failed() bool {
 	if o.process() == nil {
 		return false

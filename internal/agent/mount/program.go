@@ -24,7 +24,7 @@ import (
 // Version is the minimum version of rclone, and the version that deployments offer to machines without one.
 const Version = "v1.76.0"
 
-// ProgramEnv names the rclone to use; if it is not set, the one in PATH is used.
+// ProgramEnv is the variable with the path of the rclone to use. If it is not set, the one in PATH is used.
 const ProgramEnv = "TRADEWIND_RCLONE"
 
 // Find returns the path of the machine's rclone. It returns ErrNoProgram if rclone is missing or too old.

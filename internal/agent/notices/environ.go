@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Environment variables that select a watcher. Together with the cloud's own variables they say where its metadata
-// service is.
+// Environment variables that select a watcher. Together with the cloud's own variables they contain the address of
+// its metadata service.
 const (
 	EnvCloud = "TRADEWIND_NOTICES"  // aws (or imds), gcp, azure, kubernetes; none if empty
 	EnvURL   = "TRADEWIND_METADATA" // base URL; if empty, the cloud's default

@@ -15,7 +15,8 @@ import (
 // VMs).
 const (
 	gcpLead = 30 * time.Second // after preempted has become true, and the machine has begun to shut down
-	// gcpShutdownLead is the same after SIGTERM, which logind may delay by 5 seconds (see boot.sh).
+	// gcpShutdownLead is the time after SIGTERM until the power is cut. logind may delay SIGTERM by 5 seconds (see
+	// boot.sh).
 	gcpShutdownLead = 25 * time.Second
 )
 

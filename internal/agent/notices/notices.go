@@ -50,7 +50,7 @@ const (
 type Notice struct {
 	Kind Kind
 	ID   string    // identifies the notice; a repeated notice has the same ID
-	At   time.Time // when the machine will be taken; for advice, when it was given
+	At   time.Time // time at which the machine will be taken; for advice, the time at which it was given
 }
 
 // Watcher watches the notices of one cloud.
@@ -63,7 +63,7 @@ type Watcher interface {
 type Config struct {
 	URL    string        // of the metadata service; if empty, the cloud's default
 	Every  time.Duration // between two polls; 5 s on AWS, 1 s elsewhere
-	Grace  time.Duration // of a pod between SIGTERM and its end; 0 is 30 s, the default of Kubernetes
+	Grace  time.Duration // time of a pod between SIGTERM and its end; 0 means 30 s, the default of Kubernetes
 	Client *http.Client
 	Clock  clock.Clock
 	Log    *slog.Logger

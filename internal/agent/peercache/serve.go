@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 )
 
-// headerSHA256 is the digest of the content, as the sending node read it from the store.
+// headerSHA256 is the header with the digest of the content, as the sending node read it from the store.
 const headerSHA256 = "Tradewind-Sha256"
 
 func (e *Exchange) routes() http.Handler {
@@ -27,7 +27,7 @@ func (e *Exchange) routes() http.Handler {
 	return mux
 }
 
-// serveContent sends content that this node has, and waits a while for content that it does not have yet.
+// serveContent sends content that this node has. For content that it does not have yet, it waits for some time.
 func (e *Exchange) serveContent(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), e.cfg.Late)
 	defer cancel()
@@ -73,7 +73,7 @@ func (e *Exchange) await(ctx context.Context, id string) (stage.Held, bool) {
 	return h, ok
 }
 
-// end records that a node has everything that it needs, and closes over when all nodes have.
+// end records that a node needs no more content, and closes over when all nodes need no more.
 func (e *Exchange) end(rank int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,8 +92,8 @@ func (e *Exchange) end(rank int) {
 	}
 }
 
-// Leave reports to the other nodes that this node has everything that it needs. It returns when all others have
-// reported the same, after a maximum time, or when ctx ends. Then this node stops listening.
+// Leave reports to the other nodes that this node needs no more content. It returns when all others have reported the
+// same, after a maximum time, or when ctx ends. Then this node stops listening.
 func (e *Exchange) Leave(ctx context.Context) {
 	e.end(e.cfg.Rank)
 	var told sync.WaitGroup
@@ -122,5 +122,5 @@ func (e *Exchange) Leave(ctx context.Context) {
 	_ = e.server.Close() // a node that is still reading uses the store instead
 }
 
-// quiet returns a logger that drops messages: other programs may cause errors by connecting.
+// quiet returns a logger that drops messages. Otherwise other programs could fill the log with errors by connecting.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

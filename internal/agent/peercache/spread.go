@@ -181,8 +181,8 @@ func (g *stallWatcher) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// worthCalling reports whether it makes sense to call a node. If two nodes were unreachable and none was reachable, the
-// network probably does not connect them.
+// worthCalling reports whether a call of a node may succeed. If two nodes were unreachable and none was reachable,
+// the network probably does not connect them.
 func (e *Exchange) worthCalling(rank int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// agents are the agent processes on this machine. internal/cloud/local manages each as a cluster of one machine. So no
-// agent is started twice, an agent that was ended does not start again because of a late order, and the next process
-// on the folder finds them all.
+// agents are the agent processes on this machine. internal/cloud/local manages each as a cluster of one machine. So
+// no agent is started twice, an agent that was ended is not started again by a late order, and the next process on
+// the folder finds all agents.
 type agents struct {
 	host    *local.Host
 	cloud   cloud.Cloud
@@ -117,7 +117,7 @@ func (a *agents) exited(name string, code int, last string) {
 	a.notifyChanged()
 }
 
-// list returns every agent that was not ended here: by name, whether it runs.
+// list returns every agent that this process has not ended. The value for a name is true if the agent runs.
 func (a *agents) list(ctx context.Context) (map[string]bool, error) {
 	machines, err := a.cloud.Machines(ctx, "")
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *agents) list(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// report returns the running agents, and those that have ended or could not be started.
+// report returns the running agents, the ended ones, and those that could not be started.
 func (a *agents) report(ctx context.Context) (running []wire.PoolAgent, ended []wire.PoolEnd, err error) {
 	all, err := a.list(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 type Inventory struct {
 	CPUs      float64 // processors that this process may use
 	MemoryGiB float64
-	// Accelerator is the catalogue's name of its GPUs, and Accelerators the number of GPUs with that name.
+	// Accelerator is the catalogue's name of the machine's GPUs, and Accelerators the number of GPUs with that name.
 	Accelerator  string
 	Accelerators int
 	// Notes list, for users, the parts of the machine that were left out.

@@ -23,7 +23,7 @@ import (
 // values.
 type Config struct {
 	Endpoint string // the broker's base URL
-	Relay    string // where the agents of this machine call the broker; if empty, at the URL that the broker names
+	Relay    string // URL at which the agents of this machine call the broker; if empty, the URL that the broker names
 	Broker   string // identifies the broker, independent of the endpoint; Endpoint if empty
 	Pool     string
 	Name     string // of the machine in its pool
@@ -40,12 +40,12 @@ type Config struct {
 
 	HTTPClient *http.Client
 	Log        *slog.Logger
-	// Tell is called with events for users, from several goroutines but one at a time; may be nil.
+	// Tell is called with events for users; may be nil. Several goroutines call it, but one at a time.
 	OnEvent func(Event)
 
 	Grace       time.Duration // between SIGTERM and SIGKILL of an agent; 15 s
-	LeaveWithin time.Duration // for tasks to save their work when the machine leaves; 15 min
-	RetryMost   time.Duration // between two calls while the broker does not answer; 15 s
+	LeaveWithin time.Duration // time in which tasks save their work when the machine leaves; 0 means 15 min
+	RetryMost   time.Duration // maximum pause between two calls while the broker does not answer; 0 means 15 s
 }
 
 // EventKind is the kind of an Event.
@@ -265,7 +265,7 @@ func (m *Machine) obey(ctx context.Context, o wire.PoolOrders, leave <-chan stru
 	return settled, err
 }
 
-// timeToLeave is the time that the tasks have to save their work.
+// timeToLeave is the time in which the tasks can save their work.
 func (m *Machine) timeToLeave() time.Duration {
 	if m.leaveWithin != nil {
 		return cmp.Or(m.leaveWithin(), m.cfg.LeaveWithin)

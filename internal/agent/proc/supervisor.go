@@ -83,7 +83,7 @@ type supervision struct {
 	reaped <-chan reaped    // closed when no child is left
 	killAt <-chan time.Time // fires at due, when the tree is killed
 	due    time.Time
-	poll   <-chan time.Time // triggers checks for processes that are not children, if orphans are not adopted
+	poll   <-chan time.Time // if orphans are not adopted, triggers checks for processes that are not children
 }
 
 type reaped struct {
@@ -175,7 +175,7 @@ func (t *supervision) run() {
 	for {
 		select {
 		case o, ok := <-t.orders:
-			if !ok { // the owner is gone, and no one needs the task any more
+			if !ok { // the owner has ended, and the task is not needed any more
 				t.orders = nil
 				t.kill()
 				continue
@@ -203,7 +203,7 @@ func (t *supervision) run() {
 	}
 }
 
-// exitOrLeave ends the tree after its first process, or reports that the rest of it keeps running.
+// exitOrLeave ends the tree after its first process, or reports that its other processes keep running.
 func (t *supervision) exitOrLeave() {
 	if !t.leave || t.told || t.orders == nil || t.exit.Code != 0 || !treeLeft(t.pid) {
 		t.end(t.linger)

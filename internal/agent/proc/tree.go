@@ -62,8 +62,8 @@ type Spec struct {
 	After []string
 	// Linger is the time between SIGTERM and SIGKILL for processes that still run when the first process has ended.
 	Linger time.Duration
-	// Leave lets processes run on that still run when the first process has ended with exit code 0, until Terminate or
-	// the end of the caller's process.
+	// Leave lets the processes continue that still run when the first process has ended with exit code 0. They run
+	// until Terminate or the end of the caller's process.
 	Leave bool
 	// Isolation, if set, runs the task as another user. The caller must be root.
 	Isolation *Isolation
@@ -124,8 +124,9 @@ type order struct {
 	Isolation *Isolation `json:"isolation,omitempty"`
 }
 
-// status is a line from the supervisor to the owner: first that the task has started, then, if other processes of the
-// tree run on, that its first process has ended, and last that the whole tree has ended.
+// status is a line from the supervisor to the owner. The first line reports that the task has started, and the last
+// one that the whole tree has ended. If other processes of the tree run on after the first process, a line between
+// them reports its end.
 type status struct {
 	PID    int    `json:"pid,omitempty"`
 	Left   bool   `json:"left,omitempty"`
@@ -139,8 +140,8 @@ type status struct {
 	NotIsolated bool `json:"notIsolated,omitempty"`
 }
 
-// Start runs s under a supervisor. The tree ends with the caller's process, however that ends. The caller keeps and
-// closes its own copies of Output and Hold.
+// Start runs s under a supervisor. The tree ends with the caller's process, in whatever way that ends. The caller
+// keeps and closes its own copies of Output and Hold.
 func Start(s Spec) (*Tree, error) {
 	if os.Getenv(guardEnv) != "" {
 		return nil, fmt.Errorf("%w: %s does not call proc.Reexec first", ErrNotSupervised, os.Args[0])
@@ -246,8 +247,8 @@ func exitOf(s status) Exit {
 	return Exit{Code: s.Code, Signal: syscall.Signal(s.Signal), Terminated: s.Told, PeakBytes: s.Peak}
 }
 
-// Exited returns a channel that is closed when the first process has ended, and with it the whole tree, unless
-// Spec.Leave lets the rest run on.
+// Exited returns a channel that is closed when the first process has ended. The whole tree has ended, too, unless
+// Spec.Leave lets other processes continue.
 func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
 // Done returns a channel that is closed when the whole tree has ended.

@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/peer"
 )
 
-// use separates the identity from the one of nodes that exchange files.
+// use distinguishes this identity from the identity of nodes that exchange files.
 const use = "programs of one gang"
 
 const (
@@ -99,7 +99,7 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, errors.Join(err, f.control.Flush())
 }
 
-// Hosts is the content of the file from which a client learns where nodes listen.
+// Hosts is the content of the file from which a client reads the addresses of nodes.
 type Hosts struct {
 	Key   []byte            `json:"key"`
 	Ports map[string]string `json:"ports"` // host:port by node name and by address

@@ -60,7 +60,7 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 // smallBuffers are buffers for small files, which are checked before they are written to disk.
 var smallBuffers = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
 
-// getWhole gets an object in one request, from another node if that has it, or from the store.
+// getWhole gets an object in one request: from another node that has it, or else from the store.
 func (t Transfer) getWhole(ctx context.Context, g *getting) error {
 	if g.share != nil && !g.share.own {
 		err := t.getFromPeer(ctx, g, func(given Given) (sum string, err error) {
@@ -132,8 +132,8 @@ func (g *getting) wrongSize(n int64) error {
 	return fmt.Errorf("%w: %s has %d bytes, not %d", ErrCorrupt, g.uri, n, g.size)
 }
 
-// compare checks an object against a sum. The store's sum of an object without a manifest may be something else than
-// it seems; if a second read gives the same content, that is accepted.
+// compare checks an object against a sum. If an object has no manifest, the store's sum may be of another kind than
+// it seems. So the object is accepted if a second read gives the same content.
 func (g *getting) compare(sum string, by check) error {
 	got := by.text()
 	if got == sum || g.digest == "" && string(g.previousSum) == got {
@@ -146,7 +146,7 @@ func (g *getting) compare(sum string, by check) error {
 	return fmt.Errorf("%w: %s does not match its store's checksum", ErrCorrupt, g.uri)
 }
 
-// unbundle gets the files of a bundle, from another node if that has them, or from the store.
+// unbundle gets the files of a bundle: from another node that has them, or else from the store.
 func (t Transfer) unbundle(ctx context.Context, g *getting) error {
 	if g.share != nil && !g.share.own {
 		err := t.getFromPeer(ctx, g, func(given Given) (string, error) {

@@ -91,7 +91,8 @@ func (s *source) into(buf []byte) error {
 	return err
 }
 
-// sending returns how to send a bundle, and its weight: its content is kept in memory until it is sent.
+// sending returns a function that sends a bundle, and the bundle's weight: its content is kept in memory until it is
+// sent.
 func (b *bundle) sending(weight int64) *sending {
 	room, opened := bundleBuffers.Get().(*[bundleSize + 1]byte), 0
 	return &sending{

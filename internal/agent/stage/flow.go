@@ -97,11 +97,11 @@ func (w *window) leave(bytes int64) {
 // and otherwise goes back to the previous one.
 type limitControl struct {
 	limit, least, most int
-	before             int     // the limit before the last step; 0 once it no longer changes
+	before             int     // limit before the last step; 0 once the limit no longer changes
 	pace               float64 // throughput with that limit, bytes per second
 }
 
-// next takes the throughput since the last call, and whether the limit was reached.
+// next adjusts the limit. Its arguments are the throughput since the last call, and whether the limit was reached.
 func (c *limitControl) next(pace float64, full bool) {
 	switch {
 	case !full:

@@ -79,8 +79,8 @@ func (in *incoming) between(i, count int) int64 {
 	return min(int64(count)*in.part, in.size-int64(i)*in.part)
 }
 
-// A request for a file of many ranges gets several of them, because each request costs the store a millisecond or
-// more. For a file of few ranges it gets one, so that they arrive in parallel.
+// A request for a file of many ranges gets several ranges, because each request costs the store a millisecond or
+// more. A request for a file of few ranges gets one range, so that the ranges arrive in parallel.
 const (
 	mostAtOnce   = 4
 	requestsEach = 16 // minimum number of requests for a file before each gets more than one range
@@ -315,7 +315,8 @@ func rangeBeyondEnd(err error) bool {
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// bring writes ranges to their place in the file, from another node if that has them, or from the store.
+// bring writes ranges to their place in the file. It gets them from another node that has them, or else from the
+// store.
 func (t Transfer) bring(ctx context.Context, g *getting) error {
 	in := g.in
 	rang := grant.Range{From: int64(g.index) * in.part, Length: in.part}

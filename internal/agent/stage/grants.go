@@ -87,8 +87,8 @@ type exchange struct {
 	take func(*http.Response) error
 }
 
-// do sends a request until it succeeds, all tries are used up, or another try does not help. It renews an expired
-// grant. If the store refuses a new grant too, that is final.
+// do sends a request until it succeeds, all tries are used up, or another try cannot help. It renews an expired
+// grant. If the store refuses a new grant too, the error is final.
 func (t Transfer) do(ctx context.Context, x exchange) error {
 	renewed := false
 	return t.retry(ctx, isTemporary, func() error {
@@ -271,8 +271,8 @@ func isTemporary(err error) bool {
 	return true // for example the timeout of a request
 }
 
-// Final reports whether moving the same thing again will fail again, because the store refused it or because of the
-// thing itself.
+// Final reports whether another try to move the same data will fail again, because of the store's refusal or of the
+// data.
 func Final(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {

@@ -125,7 +125,7 @@ func (a *AzureAuthority) Roots() *x509.CertPool {
 	return pool
 }
 
-// ServeHTTP serves the certificates of issuers in DER, by the last part of the path.
+// ServeHTTP serves the certificates of issuers in DER. The last part of the path selects one.
 func (a *AzureAuthority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	down := a.down

@@ -21,8 +21,8 @@ type GoogleMachine struct {
 	Project    string // its ID
 	Zone       string // us-central1-a
 	Attributes map[string]string
-	// ServiceAccount is the e-mail address of the machine's service account. If empty, it has none, and there are no
-	// tokens.
+	// ServiceAccount is the e-mail address of the machine's service account. If it is empty, the machine has no
+	// account, and the server no tokens.
 	ServiceAccount string
 	Signer         *GoogleAuthority // of its identity tokens
 
