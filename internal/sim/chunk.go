@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
-// chunk is the part of a run after its own task: the other members of its chunk, one after the other.
+// chunk is the second part of a run, after its own task: the other members of its chunk, one after the other.
 type chunk struct {
 	began bool // the run's own task has succeeded
 	ran   time.Duration
@@ -20,7 +20,8 @@ type chunk struct {
 	since time.Time
 }
 
-// nextMember runs the next member of a chunk. After the last one, or when an order has come, it reports the chunk.
+// nextMember runs the next member of a chunk. After the last member, or when an order has come, it reports the result
+// of the chunk.
 func (r *run) nextMember() {
 	w, c := r.a.w, &r.chunk
 	if c.at == len(r.work.Chunk) {

@@ -153,7 +153,7 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 		of = m.on
 	}
 	name := of.ID
-	if of.Cloud == apitypes.PoolCloud { // its agents have the same ID if they are of different clusters
+	if of.Cloud == apitypes.PoolCloud { // agents of different clusters may have the same ID
 		name = of.Cluster + "@" + of.ID
 	}
 	b := p.boxes[name]
@@ -334,7 +334,8 @@ func (p *postOffice) sweep() {
 	}
 }
 
-// below returns the lowest number whose answer the broker knows to be needed, by the messages that it has read.
+// below returns the lowest number whose answer is still needed, as far as the broker knows from the messages that it
+// has read.
 func (b *box) below() int {
 	lowest := 0
 	for _, l := range b.pending {
@@ -343,7 +344,7 @@ func (b *box) below() int {
 	return lowest
 }
 
-// gone reports whether nothing has needed a box for long enough: its cluster has no record.
+// gone reports whether a box has not been needed for long enough: its cluster has no record.
 func (p *postOffice) gone(b *box) bool {
 	found, err := p.w.store.mem.Get(context.Background(), record.ClusterKey(b.m.Cluster))
 	switch {

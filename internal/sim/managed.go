@@ -99,8 +99,8 @@ const (
 	watchEvery = 5 * time.Second
 )
 
-// watchServices watches the attempts on managed services like a host: one call after the other. Any host may make the
-// next call.
+// watchServices watches the attempts on managed services, like a host. It makes one call after the other, and any
+// host may make the next one.
 func (e *engine) watchServices() {
 	e.w.After(watchEvery, func() {
 		h := e.w.anyHost()

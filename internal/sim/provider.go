@@ -92,7 +92,7 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	case f.outOfCapacity:
 		return nil, c.ranDry(spec)
 	case len(f.machines) > 0 && w.opt.Break != breaks.NoToken:
-		return f.list(), nil // the same answer again, though some machines may have ended
+		return f.list(), nil // the previous answer, although some of its machines may have ended
 	}
 	if err := c.scarce(spec, ordered); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func quotaOf(o apitypes.Offer) string {
 	return cmp.Or(quotas.Regional(o), record.Family(o.InstanceType))
 }
 
-// held counts the machines that count towards the same quota.
+// held returns the number of machines that count towards the same quota.
 func (c *provider) held(o apitypes.Offer) int {
 	n := 0
 	for _, f := range c.order {

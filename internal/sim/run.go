@@ -66,7 +66,7 @@ func newRun(a *agent, work *wire.Assignment) *run {
 	return r
 }
 
-// unending is the time of a run that does not end by itself.
+// unending is the duration of a run that does not end by itself.
 const unending = 1000 * time.Hour
 
 // alive reports whether the run still matters.

@@ -104,8 +104,8 @@ type Result struct {
 	History   []string            // the last lines
 }
 
-// How long faults occur, and how long the world then has to come to rest: the tasks of a large job may have to run one
-// after another in a small queue.
+// The time in which faults occur, and the time that the world then has to come to rest. The latter is long because
+// the tasks of a large job may have to run one after another in a small queue.
 const (
 	storm = 8 * time.Hour
 	calm  = 96 * time.Hour

@@ -156,8 +156,8 @@ func (s *recordStore) Published(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// sweepSeldom: only one of this many calls of Sweep does anything, because a store that expires records by itself takes
-// its time as well.
+// sweepSeldom is the number of calls of Sweep of which only one does anything, because a store that expires records
+// by itself takes its time as well.
 const sweepSeldom = 32
 
 // Sweep implements store.Store.

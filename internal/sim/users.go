@@ -236,7 +236,7 @@ func (u *users) deadly(a *wire.Assignment) bool {
 	return j != nil && j.Deadly[j.ByTask[a.Task]]
 }
 
-// serves reports whether a run does not end by itself.
+// serves reports whether a run has no end of its own, like a service.
 func (u *users) serves(a *wire.Assignment) bool {
 	j := u.byName[a.JobName]
 	return j != nil && j.Endless[j.ByTask[a.Task]]

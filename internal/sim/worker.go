@@ -58,7 +58,8 @@ func (r *run) saveTasks(until time.Time) {
 	})
 }
 
-// exited is called when the agent of a task has ended by itself. Its worker then calls at once for another task.
+// exited is called when the agent of a task has ended by itself. The agent's worker then calls at once for another
+// task.
 func (m *machine) exited() {
 	if m.on == nil || m.on.agent.run == nil || m.on.agent.run.worker == nil {
 		return

@@ -28,7 +28,7 @@ const shareSharing = 0.3
 // populate draws the actions of users: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
-	// Some bugs matter only if many tasks want the same quota.
+	// Some bugs have an effect only if many tasks want the same quota.
 	u.crowded = r.Chance(0.12) || slices.Contains([]breaks.Kind{breaks.NoHold, breaks.Swinging, breaks.Asleep,
 		breaks.Overtaking}, u.w.opt.Break)
 	u.crowded = u.crowded || u.w.kind == siblings

@@ -34,7 +34,7 @@ const (
 	MaxMessageBytes = 240 << 10
 	// MaxAttributeBytes is the longest ID, type and group.
 	MaxAttributeBytes = 1 << 10
-	// MaxReasonBytes is the maximum length of a dead letter's reason; the rest is cut off.
+	// MaxReasonBytes is the maximum length of a dead letter's reason; longer reasons are cut off.
 	MaxReasonBytes = 1 << 10
 )
 
@@ -57,7 +57,7 @@ type Delivery struct {
 	Attempt int    // 1 on the first delivery
 }
 
-// DeadLetter is a message that is not delivered any more.
+// DeadLetter is a message that will not be delivered again.
 type DeadLetter struct {
 	Message
 	Queue    string // "" if no queue is routed to the message

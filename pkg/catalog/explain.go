@@ -246,7 +246,7 @@ type tally struct {
 	near []*table.Place
 }
 
-// tally runs q. Matches come cheapest first, so the first of the closest matches is the cheapest of them.
+// tally runs q. Matches are in the order of their cost, so the first of the closest matches is the cheapest of them.
 func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
 	q.Limit, q.CheapestPer = 0, PerOffer
 	t := &tally{}

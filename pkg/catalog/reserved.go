@@ -182,7 +182,7 @@ type CloudAnswer struct {
 	Now   time.Time
 }
 
-// endedFor is the time for which ended capacity is kept if the cloud does not list it any more.
+// endedFor is the time for which ended capacity is kept after the cloud has stopped listing it.
 const endedFor = 24 * time.Hour
 
 // replaces reports whether the cloud's answer replaces r. Answers never replace capacity from the settings that has

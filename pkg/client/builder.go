@@ -68,7 +68,7 @@ func (b *Builder) Patience(d time.Duration) *Builder { b.job.Patience = d; retur
 // Queue sets the queue in which it waits.
 func (b *Builder) Queue(name string) *Builder { b.job.Queue = name; return b }
 
-// Priority sets its priority in the queue; higher goes first.
+// Priority sets the task's priority in the queue; a higher one is served first.
 func (b *Builder) Priority(p int) *Builder { b.job.Priority = p; return b }
 
 // Regions limits all tasks to places: "aws", "gcp:europe-west4", "eu".

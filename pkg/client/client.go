@@ -186,7 +186,7 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*apitypes.JobVi
 	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/cancel", query: q}, &out)
 }
 
-// Remove removes a finished job with its records, logs and outputs, and returns it as it was.
+// Remove removes a finished job with its records, logs and outputs, and returns the job as it was before.
 func (c *Client) Remove(ctx context.Context, id string) (*apitypes.JobView, error) {
 	var out apitypes.JobView
 	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/remove"}, &out)

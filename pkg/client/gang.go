@@ -16,7 +16,7 @@ func (t *Task) Joins(gang string) *Task { t.t.Joins = gang; return t }
 // each other. All tasks of a gang need the same framework.
 func (t *Task) Framework(f dag.Framework) *Task { t.t.Framework = f; return t }
 
-// Within sets how close to each other the machines of the gang must be. All tasks of a gang need the same value.
+// Within sets the maximum distance between the machines of the gang. All tasks of a gang need the same value.
 func (t *Task) Within(w dag.Within) *Task { t.t.Within = w; return t }
 
 // React sets the reaction of the gang, or of a task without a gang, to an event of the task: dag.Reaction{Event:

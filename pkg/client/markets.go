@@ -40,7 +40,8 @@ func (c *Client) Prices(ctx context.Context, offers ...string) (*apitypes.PriceL
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/prices", query: q}, &out)
 }
 
-// Machines returns the machines that were bought for the newest jobs; with ended also those that are gone.
+// Machines returns the machines that were bought for the newest jobs. With ended, it also returns those that have
+// ended.
 func (c *Client) Machines(ctx context.Context, ended bool) (*apitypes.MachineList, error) {
 	var out apitypes.MachineList
 	q := url.Values{}
@@ -63,8 +64,8 @@ func (c *Client) Rerun(ctx context.Context, id, key string) (*apitypes.Submitted
 	return c.rerun(ctx, id, key, nil)
 }
 
-// RerunFailed is Rerun for a finished job, of which only the tasks run that failed or never ran; the new job reads the
-// outputs of the others. It fails with 409 if the job has not finished, or if no task failed.
+// RerunFailed is Rerun for a finished job, but runs only the tasks that failed or never ran. The new job reads the
+// outputs of the other tasks. RerunFailed fails with 409 if the job has not finished, or if no task failed.
 func (c *Client) RerunFailed(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
 	return c.rerun(ctx, id, key, url.Values{"failed": {"true"}})
 }

@@ -88,7 +88,7 @@ func visitError(err error) error {
 	return err
 }
 
-// endedError is an error after which the visit cannot be used any more.
+// endedError is an error after which the visit cannot be used again.
 type endedError struct{ error }
 
 // Unwrap returns the original error.

@@ -49,8 +49,9 @@ type Error struct {
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
 	Message    string        // the cloud's own message
 	RetryAfter time.Duration // the wait that the cloud requested; 0 means unknown
-	// AskAgain is the time for which the broker skips this place after its first failure, if a retry costs nothing,
-	// for example because the driver watches a cluster and knows whether it is full. 0 lets the broker decide.
+	// AskAgain is the time for which the broker skips this place after its first failure. The driver sets it if a
+	// retry costs nothing, for example because it watches a cluster and knows whether the cluster is full. 0 lets the
+	// broker decide.
 	RetryAfterFull time.Duration
 	// Scope is the scope of the failure, if it differs from the scope that its kind blocks.
 	Scope Scope
@@ -124,7 +125,7 @@ const DefaultDiskGiB = 30
 // LaunchSpec describes the cluster to launch: Nodes machines of one offer.
 type LaunchSpec struct {
 	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines
-	// of the first and buys nothing.
+	// of the first launch and buys nothing.
 	Cluster string
 	Offer   apitypes.Offer
 	Nodes   int
@@ -162,7 +163,8 @@ type Rule struct {
 	Spread string // level: at most Most of the machines are in one of these
 	Most   int
 	Pack   string // level: all machines are in the same one
-	// Apart are labels: no machine of another job that is known by one of them is in the same By.
+	// Apart are labels. A machine of another job with one of these labels is never in the same place, at the level
+	// By.
 	Apart map[string]string
 	By    string
 }

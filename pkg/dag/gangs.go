@@ -53,8 +53,8 @@ func (j *Job) Joining(gang string) (out []int) {
 	return out
 }
 
-// Lead returns the task with the same role in the gang that a task joins: the joining task begins and ends with it.
-// It returns -1 if there is none.
+// Lead returns, for a task that joins a gang, the gang's task with the same role. The joining task begins and ends
+// with it. Lead returns -1 if there is none.
 func (j *Job) Lead(task int) int {
 	t := &j.Tasks[task]
 	if t.Joins == "" {

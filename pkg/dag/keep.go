@@ -16,7 +16,8 @@ const MinKeep = time.Hour
 // forever is KeepForever as text.
 const forever = "forever"
 
-// ParseKeep reads how long finished jobs are kept: a time such as 90d, or "forever". Empty text is 0: not set.
+// ParseKeep reads the time for which finished jobs are kept, such as 90d, or "forever". For an empty text it returns
+// 0, which means that no time is set.
 func ParseKeep(s string) (time.Duration, error) {
 	switch s {
 	case "":

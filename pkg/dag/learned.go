@@ -20,7 +20,7 @@ type Spread struct {
 	Hours float64 `json:"hours"`
 	Low   float64 `json:"lowHours"`  // one in ten runs is shorter
 	High  float64 `json:"highHours"` // one in ten is longer
-	// Scaled is set if the task never ran there: it is computed from runs on another accelerator and the speeds of
-	// both.
+	// Scaled is set if the task never ran on this accelerator. The time is computed from runs on another accelerator
+	// and the speeds of both.
 	Scaled bool `json:"scaled,omitempty"`
 }

@@ -196,9 +196,9 @@ type Task struct {
 	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
 	// of them wait for the same tasks.
 	Gang string `json:"gang,omitempty"`
-	// Joins names a running gang that the task's machines join, and can leave again without ending it: additional
-	// machines for a role. A joining task is not in a gang itself. It starts when the gang runs, and ends with the
-	// gang's task of the same role.
+	// Joins names a running gang that the task's machines join, and can leave again without ending it: they are
+	// additional machines for a role. A joining task is not itself a member of a gang. It starts when the gang runs,
+	// and ends with the gang's task of the same role.
 	Joins string `json:"joins,omitempty"`
 	// Within is the maximum distance between the machines of its gang; empty is WithinRegion. It is the same for all
 	// tasks of a gang, and for those that join it.

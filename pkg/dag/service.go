@@ -18,7 +18,7 @@ import (
 type Service struct {
 	// Of is the name of the service: all tasks with the same Of are its replicas.
 	Of string `json:"of"`
-	// Port is the port it listens on. With 0 it does not listen, and is ready as soon as it runs.
+	// Port is the port on which the replica listens. With 0 it does not listen, and is ready as soon as it runs.
 	Port      int       `json:"port,omitempty"`
 	Readiness Readiness `json:"readiness,omitzero"`
 }

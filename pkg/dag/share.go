@@ -144,7 +144,7 @@ func (j *Job) ShareGroups() [][]int {
 	return slices.DeleteFunc(groups, func(g []int) bool { return len(g) < 2 })
 }
 
-// shareKey is the same for tasks that need the same machine.
+// shareKey returns equal keys for tasks that need the same machine.
 func (t *Task) shareKey() string {
 	alternatives := slices.Clone(t.Resources)
 	for i := range alternatives {

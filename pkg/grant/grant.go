@@ -63,7 +63,7 @@ type Want struct {
 	// Google with 412, or 409 during the first one, Azure with 403, because the right to create does not include
 	// overwriting. S3 and Azure cannot limit the length: they accept more than Size bytes.
 	New bool `json:"new,omitempty"`
-	// put: the checksum of the body; part: the same, MD5 only. The zero Sum requires none
+	// put: the checksum of the body; part: its MD5 only. The zero Sum requires none
 	Sum Sum `json:"sum,omitzero"`
 
 	Upload string `json:"upload,omitempty"` // part: the upload, as returned by Begin

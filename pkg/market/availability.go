@@ -60,7 +60,7 @@ type Availability struct {
 	age     float64 // hours in the current state
 	watched [2][ages]float64
 	changed [2][ages]float64
-	weight  float64 // of a new observation; it grows, which has the same effect as fading the old ones
+	weight  float64 // weight of a new observation; it grows, which has the same effect as fading the old ones
 	changes int
 }
 

@@ -40,7 +40,7 @@ func combineReasons(a, b *Solution) *Solution {
 	return &Solution{Status: Infeasible, Reason: r}
 }
 
-// same reports whether two reasons ask for the same relaxation.
+// same reports whether two reasons suggest the same relaxation.
 func (r *Reason) same(as *Reason) bool {
 	return r.Constraint == as.Constraint && r.LeastHours == as.LeastHours && r.LeastUSD == as.LeastUSD &&
 		r.LeastKgCO2 == as.LeastKgCO2

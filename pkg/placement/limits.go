@@ -3,8 +3,8 @@ package placement
 // Partner is another app that shares rules with an app.
 type Partner struct {
 	App   int32
-	Other int32 // maximum of the other app on a machine with this app
-	Self  int32 // maximum of this app on a machine with the other
+	Other int32 // maximum number of instances of the other app on a machine with this app
+	Self  int32 // maximum number of instances of this app on a machine with the other app
 }
 
 // Limits are the rules of a problem by app. They determine which apps are on a machine's blacklist (paper, section

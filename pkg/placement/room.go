@@ -158,7 +158,7 @@ func (l *leaving) forbidden() bool {
 		if other == 0 {
 			continue
 		}
-		// With this many instances of the app, some or all of the other app's must leave.
+		// With this many instances of the app, some or all instances of the other app must leave.
 		excess := other - p.Other
 		if self > p.Self {
 			excess = other

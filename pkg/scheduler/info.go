@@ -39,7 +39,7 @@ type JobInfo struct {
 	Phase     Phase
 	uniform   bool  // all tasks have the same class
 	nominated bool  // an earlier session made room for a task
-	priority  int   // copy of Job.Priority, next to the other fields that job orders read
+	priority  int   // copy of Job.Priority, stored next to the other fields that job orders read
 	least     int   // Min
 	roles     []int // occupied or pipelined members by role
 	// order is the order of tasks; nil is the order of Tasks.

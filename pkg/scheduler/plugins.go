@@ -43,8 +43,8 @@ func PluginNames() []string {
 	return names
 }
 
-// gang starts a job's members together or not at all. A job that runs with fewer members than its minimum comes first.
-// After strandedFor it releases its resources: it can not continue, and other jobs could use them.
+// gang starts a job's members together or not at all. A job that runs with fewer members than its minimum is served
+// first. After strandedFor it releases its resources: it cannot continue, and other jobs could use them.
 type gang struct{ strandedFor time.Duration }
 
 func newGang(a Args) Plugin { return gang{a.Duration("strandedFor", 5*time.Minute)} }

@@ -24,8 +24,8 @@ func (reclaim) Run(s *Session) {
 		func(j, victim *JobInfo) bool { return j.Queue != victim.Queue }, "reclaimed for job ")
 }
 
-// evictForThemselves evicts the tasks that plugins want evicted for their own sake, together with the rest of the job
-// if it can not continue without them.
+// evictForThemselves evicts the tasks that plugins want to evict even if no other task needs their resources. If a
+// job cannot continue without such tasks, its other tasks are evicted, too.
 func (s *Session) evictForThemselves() {
 	for _, f := range s.fn.victims {
 		st := s.Statement()
@@ -62,8 +62,8 @@ type hopelessKey struct {
 	holds    bool
 }
 
-// makeRoom tries each job that wants room, in turn order. A job that can not place a task is skipped; the other jobs of
-// its queue are still tried.
+// makeRoom tries each job that wants room, in turn order. If a task of a job cannot be placed, the job is skipped,
+// and the other jobs of its queue are still tried.
 func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, whom func(j, victim *JobInfo) bool,
 	why string) {
 	if !s.held || !slices.ContainsFunc(tiers, func(t []VictimsFn) bool { return len(t) > 0 }) {

@@ -112,7 +112,8 @@ type Role struct {
 // Dependency is a job that must finish first.
 type Dependency struct {
 	Job string
-	// OnFailure is the reaction to the other job's failure: Ignore starts this one nevertheless, Abort fails it too.
+	// OnFailure is the reaction to a failure of the other job: Ignore starts this job nevertheless, and Abort makes
+	// it fail, too.
 	OnFailure Reaction
 }
 

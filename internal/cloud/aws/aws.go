@@ -23,7 +23,7 @@ type Config struct {
 	Deployment string
 	// Home is the region in which the deployment itself runs; if empty, the SDK configuration's region.
 	Home string
-	// Regions are all regions in which machines may be; the driver never looks elsewhere. If empty, Home only.
+	// Regions are all regions in which machines may be. The driver uses no others. Empty means only Home.
 	Regions []string
 	Agents  driver.Agents
 	// Images replace AWS's default images for tasks that name none: ami-… or ssm:/parameter/name, by class of machine
@@ -45,7 +45,7 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Time limits of calls, so that a region that does not answer delays the others only briefly.
+// Time limits of calls, so that a region that does not answer delays the other regions only briefly.
 const (
 	readWithin   = 20 * time.Second
 	launchWithin = 60 * time.Second

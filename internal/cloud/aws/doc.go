@@ -10,13 +10,14 @@
 //
 // # A cluster is bought once
 //
-// One RunInstances call asks for all machines or none (docs/decisions/0010-clusters.md), and each knows its rank by
-// its launch index. The cluster's name makes the call's client token. Not every endpoint honours the token, so
-// machines that carry the cluster's tag are looked for before the call and again when its outcome is unknown, and the
-// SDK never repeats it by itself.
+// One RunInstances call requests all machines or none (docs/decisions/0010-clusters.md), and each machine knows its
+// rank by its launch index. The client token of the call is made from the cluster's name. Not every endpoint honours
+// the token. So the driver searches for machines with the cluster's tag before the call, and again if the outcome of
+// the call is unknown. The SDK never repeats the call by itself.
 //
-// A terminated cluster stays terminated: Terminate buries the name before it looks for machines, and Launch checks
-// for the grave before it buys and again after. Whichever comes second sees the other (see [Graves]).
+// A terminated cluster stays terminated: Terminate creates a grave for the name before it searches for machines, and
+// Launch checks for the grave before it buys and again after that. So if both run at the same time, the later one
+// sees the effect of the other (see [Graves]).
 //
 // # What it does not do
 //

@@ -130,7 +130,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	return nil, err
 }
 
-// confirm checks after buying whether another call bought the same cluster too, or terminated it.
+// confirm checks after the purchase whether another call has bought the same cluster, too, or has terminated it.
 func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	machines []cloud.Machine) ([]cloud.Machine, error) {
 	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
@@ -145,7 +145,7 @@ func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 }
 
 // keepOneLaunch ends all but one launch of a cluster, if an endpoint that ignores tokens ran several. It keeps the
-// first, which is the same one for every caller.
+// first launch, so that every caller keeps the same one.
 func (r *region) keepOneLaunch(
 	ctx context.Context,
 	spec cloud.LaunchSpec,

@@ -82,8 +82,8 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	return n, false, fmt.Errorf("%w: %q", ErrNotice, e.DetailType)
 }
 
-// Whose finds the cluster that a notice is about, and returns the event for the interrupt function. ours is false if
-// the machine belongs to another deployment, or if the broker or a person ended it.
+// Whose finds the cluster of a notice, and returns the event for the interrupt function. ours is false if the machine
+// belongs to another deployment, or if the broker or a person ended it.
 func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, ours bool, err error) {
 	i, found, err := c.instance(ctx, n)
 	if err != nil || !found {

@@ -56,7 +56,7 @@ type Config struct {
 	Options *arm.ClientOptions
 }
 
-// Time limits of calls, so that an API that does not answer delays the others only briefly.
+// Time limits of calls, so that an API that does not answer delays the other APIs only briefly.
 const (
 	readWithin   = 20 * time.Second
 	writeWithin  = 30 * time.Second

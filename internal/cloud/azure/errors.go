@@ -128,7 +128,7 @@ func kindOf(code, message string) (cloud.Kind, bool) {
 		return cloud.Quota, true // the subscription may not buy spot machines
 	case has("azure spot") && has("vm size"), refused[code] && has("vm size") && has("not available", "not supported",
 		"not valid", "cannot boot", "only supports"), code == "InvalidParameter" && has("the vm size"):
-		return cloud.Capacity, true // no such type in this region or market, or it does not fit the image
+		return cloud.Capacity, true // the type does not exist in this region or market, or does not fit the image
 	case code == "OperationNotAllowed":
 		return kindOfDenied(has), true
 	case has("capacityreservationgroup", "capacity reservation"):
@@ -305,9 +305,9 @@ func asError(err error) *cloud.Error {
 	return nil
 }
 
-// ofQuota adds to an exhausted quota which one it is. Azure names it in the message: "exceeding approved Total Regional
-// Cores quota", "exceeding approved LowPriorityCores quota", "exceeding approved standardDSv3Family Cores quota", in
-// older versions "exceeding quota limits of Core". Spot machines count against one quota only.
+// ofQuota adds the name of the exhausted quota to an error. Azure names the quota in the message: "exceeding approved
+// Total Regional Cores quota", "exceeding approved LowPriorityCores quota", "exceeding approved standardDSv3Family
+// Cores quota", in older versions "exceeding quota limits of Core". Spot machines count against one quota only.
 //
 // Source: github.com/openshift/release pull request 33708, github.com/scylladb/scylla-cluster-tests issue 4994,
 // github.com/hashicorp/terraform issue 10056.

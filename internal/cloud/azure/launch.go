@@ -284,7 +284,8 @@ func (c *Cloud) await(ctx context.Context, m *making) (*armcompute.VirtualMachin
 	}
 }
 
-// undo deletes the machines of a failed launch, without waiting until they are gone. A sweep removes leftovers later.
+// undo deletes the machines of a failed launch, without waiting for the end of the deletion. A sweep removes
+// leftovers later.
 func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()

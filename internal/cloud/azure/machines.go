@@ -208,7 +208,7 @@ func power(vm *armcompute.VirtualMachine) (state string) {
 
 func powered(vm *armcompute.VirtualMachine) bool { return power(vm) == "running" }
 
-// stopped reports whether a machine was shut down, by itself or by someone.
+// stopped reports whether a machine has shut itself down or was shut down by someone.
 func stopped(vm *armcompute.VirtualMachine) bool {
 	if text(vm.Properties.ProvisioningState) != stateSucceeded {
 		return false

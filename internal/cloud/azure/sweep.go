@@ -184,7 +184,7 @@ func (c *Cloud) resourcesContaining(ctx context.Context, part string) ([]*armres
 	return all, nil
 }
 
-// drop deletes a resource and waits until it is gone.
+// drop deletes a resource and waits until the deletion has ended.
 func (c *Cloud) drop(ctx context.Context, r *armresources.GenericResourceExpanded) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
@@ -195,7 +195,8 @@ func (c *Cloud) drop(ctx context.Context, r *armresources.GenericResourceExpande
 	return done(ctx, poller, c)
 }
 
-// version returns the API version for deleting a resource; empty if it does not belong to a machine.
+// version returns the API version with which to delete a resource; empty if the resource does not belong to a
+// machine.
 func version(r *armresources.GenericResourceExpanded) string {
 	switch kind := text(r.Type); {
 	case strings.EqualFold(kind, typeInterface), strings.EqualFold(kind, typeAddress):

@@ -173,7 +173,7 @@ func (s *Batches) list(ctx context.Context, region string) (all []*dataproc.Batc
 	return all, err
 }
 
-// find returns a place. The place has ended if its end was requested and it has no batches any more.
+// find returns a place. The place has ended if its end was requested and it has no more batches.
 func (s *Batches) find(ctx context.Context, of service.Place) (service.Place, error) {
 	of.State = service.Ready
 	err := s.notEnded(ctx, of.Name)

@@ -24,7 +24,7 @@ func (a Agents) Archs() []string {
 	return slices.Sorted(maps.Keys(a))
 }
 
-// ArchsOn returns the same for each of the clouds; nil if an agent is for any.
+// ArchsOn returns the architectures for each of the clouds; nil if there is an agent for any architecture.
 func (a Agents) ArchsOn(clouds []string) map[string][]string {
 	archs := a.Archs()
 	if archs == nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Locks serialise operations on one thing, by name, within this process. The zero value is ready.
+// Locks serialise the operations with the same name within this process. The zero value is ready for use.
 type Locks struct {
 	mu   sync.Mutex
 	held map[string]*lock

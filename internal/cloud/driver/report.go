@@ -27,8 +27,8 @@ type Reserved struct {
 	By           string  `json:"by"` // source of the information
 	// What describes the machines that it covers, if they are of several types.
 	What string `json:"what,omitempty"`
-	// Has is the part of Total that others do not use. If both are zero, the amount is unknown or counted only in
-	// machines.
+	// Has is the part of Total that is not in use by others. If both fields are zero, the amount is unknown or
+	// counted only in machines.
 	Has   apitypes.Amount `json:"has,omitzero"`
 	Total apitypes.Amount `json:"total,omitzero"`
 	// UsedLastDay is the share that was used in the last day, by anyone, if the cloud reports nothing more precise.

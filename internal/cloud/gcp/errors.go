@@ -76,7 +76,7 @@ var kinds = map[string]cloud.Kind{
 	"RESOURCE_NOT_READY": cloud.Transient, "resourceNotReady": cloud.Transient, "UNAVAILABLE": cloud.Transient,
 	"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": cloud.Transient, "resourceInUseByAnotherResource": cloud.Transient,
 	"OPERATION_CANCELED_BY_USER": cloud.Transient, "ABORTED": cloud.Transient, codeSlow: cloud.Transient,
-	// made a moment ago, or by another launch with the same name
+	// created a moment ago, or by another launch with the same name
 	"alreadyExists": cloud.Transient, "RESOURCE_ALREADY_EXISTS": cloud.Transient, "ALREADY_EXISTS": cloud.Transient,
 
 	"invalid": cloud.Invalid, "badRequest": cloud.Invalid, "invalidParameter": cloud.Invalid,

@@ -56,7 +56,7 @@ type Config struct {
 	Client []option.ClientOption
 }
 
-// Time limits of calls, so that a zone that does not answer delays the others only briefly.
+// Time limits of calls, so that a zone that does not answer delays the other zones only briefly.
 const (
 	readWithin   = 20 * time.Second
 	insertWithin = 60 * time.Second

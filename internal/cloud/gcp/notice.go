@@ -91,8 +91,8 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	return n, true, nil
 }
 
-// Whose finds the cluster that a notice is about. ours is false if the machine belongs to another deployment, or no
-// longer exists; in that case reconcile finds that it ended.
+// Whose finds the cluster of a notice. ours is false if the machine belongs to another deployment, or no longer
+// exists. In the latter case reconcile finds that it ended.
 func (c *Cloud) Whose(ctx context.Context, n Notice) (about cloud.Notice, ours bool, err error) {
 	if n.Project != c.cfg.Project || !strings.HasPrefix(n.Name, "tw-") {
 		return about, false, nil

@@ -221,8 +221,8 @@ func digest(names ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// requestID returns a UUID derived from the cluster and the number of its launches that failed with an error to be
-// retried: Google answers the same ID with the same operation, even a failed one.
+// requestID returns a UUID that is derived from the cluster and the number of its launches that failed with a
+// temporary error. Google answers the same ID with the same operation, even if that has failed.
 func (c *Cloud) requestID(cluster string, attempt int) string {
 	sum := sha256.Sum256([]byte(c.cfg.Deployment + "\x00" + cluster + "\x00" + strconv.Itoa(attempt)))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the format of a name-based UUID (RFC 9562)

@@ -80,7 +80,7 @@ type gang struct {
 	shape Shape
 	bound int // pods known to have a node
 
-	entered func()          // lets the next gang enter; nil until this one has entered
+	entered func()          // lets the next gang enter; nil until this gang has entered
 	through func()          // reports that the promised room is taken; nil if the gang waits for new nodes
 	before  []chan struct{} // closed when the gangs that were promised room earlier have taken it
 }

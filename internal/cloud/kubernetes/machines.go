@@ -145,7 +145,7 @@ func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) (int, erro
 		gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
 }
 
-// gone returns nil for the error of removing a missing object.
+// gone returns nil for the error that an object to remove does not exist.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: a new pod has this name
 		return nil

@@ -246,8 +246,8 @@ func (n *Node) suits(s Shape, zone string, spot bool) bool {
 	return n.Type == s.Node && n.Part == s.Part && (zone == "" || n.Zone == zone) && n.Spot == spot
 }
 
-// take places up to count pods on the nodes, filling one node after the other, and returns how many fit. It deducts
-// their room.
+// take places up to count pods on the nodes, filling one node after the other, and returns the number of placed pods.
+// It deducts their resources from the free room of the nodes.
 func take(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
 	want := s.room()
 	for i := range nodes {

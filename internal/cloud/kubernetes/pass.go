@@ -24,8 +24,8 @@ const (
 	passWithin = 5 * time.Second
 )
 
-// pass waits for the gang's turn, and releases its pods. The next gang passes when this one leaves, or after
-// passWithin.
+// pass waits until the gangs before this one have passed, and releases its pods. The next gang passes when this one
+// leaves, or after passWithin.
 func (g *gang) pass(ctx context.Context) error {
 	if err := g.enter(ctx); err != nil || g.place.Gang.boundByOthers() { // these pods have no gates of ours
 		return err
@@ -57,7 +57,7 @@ func (g *gang) enter(ctx context.Context) error {
 	return nil
 }
 
-// taken reports that the gang has taken its promised room, so that no one waits for it any more.
+// taken reports that the gang has taken its promised room, so that no other gang waits for it any more.
 func (g *gang) taken() {
 	if g.through != nil {
 		g.through()

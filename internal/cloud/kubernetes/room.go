@@ -19,7 +19,8 @@ import (
 // promised.
 type placeState struct {
 	sight watchCache
-	// turn is held while looking for room and promising it to a gang, so that two gangs are not promised the same room.
+	// turn is held while a gang searches for room and gets a promise of it, so that two gangs are not promised the
+	// same room.
 	turn     chan struct{}
 	promised map[string]promise  // by cluster's label
 	calls    chan struct{}       // calls in progress that create and release pods
@@ -42,8 +43,8 @@ type promise struct {
 	through chan struct{}
 }
 
-// left returns how many of its pods have neither a node nor a placeholder with a node. Pods and placeholders with
-// nodes already reduce the nodes' free room, so bound and the nodes must be from the same moment.
+// left returns the number of its pods that have neither a node nor a placeholder with a node. Pods and placeholders
+// with nodes already reduce the nodes' free room, so bound and the nodes must be from the same moment.
 func (p *promise) left(cluster string, bound map[string]int) int {
 	return max(0, p.pods-bound[cluster]-bound[p.room])
 }
@@ -140,7 +141,7 @@ type placing struct {
 type outlook int
 
 const (
-	// full: there is no room for all of them, and no more will come.
+	// full: there is not enough room for all pods, and no more will come.
 	full outlook = iota
 	// roomy: the nodes have enough room. If the scheduler reports otherwise, it checked earlier or has more
 	// information.

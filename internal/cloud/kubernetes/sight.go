@@ -119,9 +119,9 @@ func (s *watchCache) put(p *corev1.Pod, deployment string) {
 	s.gangs[label][p.Name] = slimPod(p)
 }
 
-// look returns the free room of the nodes, and, by label, how many pods of each of the deployment's clusters and how
-// many placeholders have a node, all at the same moment. all is true if the pods of all users are known; ok is false if
-// no watch runs.
+// look returns the free room of the nodes. It also returns, by label, the number of pods of each of the deployment's
+// clusters, and the number of placeholders, that have a node. All of this is from the same moment. all is true if the
+// pods of all users are known; ok is false if no watch runs.
 func (s *watchCache) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, all, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

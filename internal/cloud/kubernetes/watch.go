@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// leavingTaints are the taints of nodes that are about to go.
+// leavingTaints are the taints of nodes that are about to be removed.
 var leavingTaints = map[string]bool{
 	"karpenter.sh/disrupted": true, "karpenter.sh/disruption": true, "ToBeDeletedByClusterAutoscaler": true,
 	"aws-node-termination-handler/spot-itn": true, "aws-node-termination-handler/rebalance-recommendation": true,
@@ -201,7 +201,7 @@ func (w *watcher) pod(ctx context.Context, p *corev1.Pod) {
 	}
 }
 
-// node reports the pods of a node that is about to go: cordoned, as before a drain, or tainted.
+// node reports the pods of a node that is about to be removed: cordoned, as before a drain, or tainted.
 func (w *watcher) node(ctx context.Context, n *corev1.Node) {
 	leaving := n.Spec.Unschedulable || n.DeletionTimestamp != nil
 	for _, t := range n.Spec.Taints {
@@ -227,8 +227,8 @@ func (w *watcher) warn(ctx context.Context, p *corev1.Pod, at time.Time) {
 	w.notice(ctx, p, cloud.Interruption, at)
 }
 
-// taken reports a pod that is gone. The exit codes of its containers do not matter: an evicted pod may exit with
-// success.
+// taken reports a pod that no longer exists. The exit codes of its containers do not matter, because an evicted pod
+// may exit with success.
 func (w *watcher) taken(ctx context.Context, p *corev1.Pod) {
 	w.notice(ctx, p, cloud.Taken, time.Now())
 }

@@ -172,8 +172,8 @@ func (c *Cloud) call(ctx context.Context, method, path string, in, out any) erro
 	return &apiError{failure: said.Error, status: response.StatusCode, retryAfter: retryAfter(response.Header)}
 }
 
-// end terminates machines. Missing ones are not an error: since the API ends none if one is missing, end then ends
-// the others one by one.
+// end terminates machines. Missing ones are not an error. Because the API ends no machine at all if one is missing,
+// end then ends the others one by one.
 func (c *Cloud) end(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil

@@ -42,7 +42,7 @@ func (e *apiError) Error() string {
 }
 
 // kindOfCode returns the kind of an API's code. A missing resource, such as a machine type that is no longer sold, is
-// Capacity, because another may work.
+// Capacity, because another type may work.
 //
 // Source: the schemas ApiError… of https://cloud.lambda.ai/api/v1/openapi.json, version 1.8.3, and its text on
 // "provider errors": outages, unavailability, "quota limitations or resource exhaustion" of the providers behind

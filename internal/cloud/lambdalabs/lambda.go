@@ -23,8 +23,8 @@ const DefaultEndpoint = "https://cloud.lambda.ai"
 
 // Config is the driver's configuration. Deployment, Key and Agents are required.
 type Config struct {
-	// Deployment is part of the name of everything launched. The driver sees and terminates only machines with such a
-	// name.
+	// Deployment is part of the name of each machine that is launched. The driver finds and terminates only machines
+	// with such a name.
 	Deployment string
 	// Key returns the API key. It is called before every request, so that the key can be changed, and must be fast.
 	Key func(context.Context) (string, error)

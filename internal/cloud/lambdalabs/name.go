@@ -150,8 +150,8 @@ func (i instance) tag(key string) string {
 	return i.Tags[at].Value
 }
 
-// stateOf converts a status. A machine that does not answer costs as much as one that does. The broker detects such a
-// machine by the silence of its agent.
+// stateOf converts a status. A machine that does not answer costs as much as other machines. The broker detects it by
+// the silence of its agent.
 func stateOf(status string) cloud.State {
 	switch status {
 	case statusBooting:

@@ -1,6 +1,6 @@
-// Package remote is a cloud whose driver runs elsewhere: in a separate function, which alone links the cloud's SDK
-// and alone has rights in that cloud. [Client] is the driver that the broker uses. It calls [Server]. Each call is
-// one JSON message and one JSON answer, over any transport.
+// Package remote is a cloud whose driver runs in another process: a separate function. Only that function links the
+// cloud's SDK, and only it has rights in that cloud. [Client] is the driver that the broker uses. It calls [Server].
+// Each call is one JSON message and one JSON answer, over any transport.
 //
 // The remote driver is idempotent by the cluster's name, so the broker may repeat a call whose answer was lost.
 package remote

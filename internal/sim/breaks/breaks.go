@@ -121,7 +121,7 @@ const (
 	Content Kind = "content"
 	// Rushing: the broker forgets how many members of an array may run at the same time.
 	Rushing Kind = "rushing"
-	// Boasting: workers of jobs report twice the size that they have. Clinging: they do not leave when the broker does
+	// Boasting: workers of jobs report twice their actual size. Clinging: workers do not leave when the broker does
 	// not need them any more.
 	Boasting Kind = "boasting"
 	Clinging Kind = "clinging"
@@ -235,8 +235,8 @@ func (b Kind) StoreTx(tx store.Tx) store.Tx {
 	}
 }
 
-// FunctionTx returns the transaction as a broken function makes it. The checker sees this one and does not know the
-// right one.
+// FunctionTx returns the transaction that a broken function makes. The checker gets this transaction and does not
+// know the correct one.
 func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:

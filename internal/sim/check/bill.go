@@ -63,8 +63,8 @@ func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 	return usd
 }
 
-// unknownCost returns the cost that the broker could not know, USD. It learns of a rising price with the next look, and
-// an attempt that was booked before had ended by then.
+// unknownCost returns the cost, in USD, that the broker could not know. The broker learns of a higher price only at
+// its next check of prices, and an attempt may have been booked and have ended before that.
 func (c *Checker) unknownCost(s *Job) float64 {
 	usd := 0.0
 	for _, a := range s.order {
@@ -81,7 +81,7 @@ func (c *Checker) unknownCost(s *Job) float64 {
 }
 
 // missedSpikes returns the additional cost of a cluster's machines by prices that rose and fell again between two
-// looks. It ignores the time since the last price that the broker knows: leases have room for that.
+// checks of prices. It ignores the time since the last price that the broker knows: leases have room for that.
 func (c *Checker) missedSpikes(s *Job, cluster, listing string) float64 {
 	known := c.heardOf[listing]
 	if len(known) == 0 {
@@ -117,7 +117,8 @@ func (c *Checker) booked(s *Job) {
 		refused := a.Outcome == apitypes.OutcomeRefused
 		heard := s.heard[id] || refused && a.Reason == s.late[id]
 		if refused && s.unended[id] {
-			continue // its cloud took no calls, which does not delay failover: reconcile ended the rest
+			// the cloud took no calls; failover does not wait for that, and reconcile ended the remaining machines
+			continue
 		}
 		if heard && a.USD < least-Rounding {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost %.6f", id, a.USD, least)

@@ -49,8 +49,8 @@ const (
 	InvGang = "a gang starts whole or not at all"
 	// InvJoin: machines that join a gang are bought only while the gang runs.
 	InvJoin = "machines join a gang that runs"
-	// InvRole: a task that restarts by itself, as configured, does not affect the others of its gang, and at least one
-	// of them exists.
+	// InvRole: a task that restarts by itself, as configured, does not affect the other tasks of its gang, and at
+	// least one of those exists.
 	InvRole = "a role restarts alone"
 	// InvChief: when a gang's chief has succeeded, its other tasks end within a bound, even those that never end by
 	// themselves.
@@ -63,7 +63,7 @@ const (
 	InvAsleep = "a resting job holds nothing"
 	// InvBlock: nothing is bought at a location that has just refused.
 	InvBlock = "a blocked location is left alone"
-	// InvReserved: no more machines use an account's reservation than it has.
+	// InvReserved: the number of machines that use an account's reservation is at most the size of the reservation.
 	InvReserved = "a reservation is not overused"
 	// InvIntent: the intent to buy is recorded before anything is bought.
 	InvIntent = "intent before action"

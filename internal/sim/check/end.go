@@ -232,8 +232,8 @@ func (c *Checker) checkBudget(s *Job) {
 }
 
 // overspend returns the allowed excess over the budget. If the broker's own parts work, it is only the cost that the
-// broker could not know. If they fail, the broker may stop a machine late or not at all, so the cost after its lease or
-// after the decision to end it also does not count.
+// broker could not know. If they fail, the broker may stop a machine late or not at all. Then the cost after the
+// machine's lease, or after the decision to end it, is allowed as well.
 func (c *Checker) overspend(s *Job) float64 {
 	usd := c.unknownCost(s)
 	if !c.Stormy {

@@ -75,7 +75,7 @@ func (g *gangChecker) begin(s *Job, task int) {
 }
 
 // checkBroken checks that a task that should restart by itself does so if another task of its gang runs. If one
-// transaction handles several events, one that restarts the whole gang applies to all of them.
+// transaction handles several events and one of them restarts the whole gang, that applies to all tasks.
 func (c *Checker) checkBroken() {
 	for _, e := range c.gangs.heard {
 		if s := c.state(e.Job); s.user != nil && !restarts(&s.user.Spec.Tasks[e.Task], e) {
@@ -128,7 +128,7 @@ func (c *Checker) checkAlone(e events.GangBroken) {
 	}
 }
 
-// restarts reports whether a task is configured to restart by itself after the event.
+// restarts reports whether the configuration of a task makes it restart by itself after the event.
 func restarts(t *dag.Task, e events.GangBroken) bool {
 	to := dag.PodEvicted
 	if e.Failed {
@@ -188,7 +188,7 @@ func (c *Checker) checkChiefs(s *Job) {
 	}
 }
 
-// overlooked reports whether a task that should restart by itself has waited for long without a reason.
+// overlooked reports whether a task that should restart by itself has waited for a long time without a reason.
 func (c *Checker) overlooked(s *Job, task int) bool {
 	t := s.Tasks[task]
 	return t.Alone && t.State == record.TaskQueued && s.Record.Queue == record.DefaultQueueName &&

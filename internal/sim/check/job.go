@@ -120,7 +120,8 @@ func forward(from, to apitypes.JobState) bool {
 	}
 }
 
-// beginsOnWorker reports whether a task was admitted to a worker: its attempt begins in the same transaction.
+// beginsOnWorker reports whether a task was admitted to a worker. The attempt of such a task begins in the same
+// transaction.
 func (s *Job) beginsOnWorker(old, t record.Task) bool {
 	return s.shares(t.Index) && t.State == record.TaskLaunching && t.Attempt == old.Attempt+1
 }
@@ -187,9 +188,10 @@ func taskName(s *Job, i int) string {
 	return s.user.Spec.Tasks[i].Name
 }
 
-// competes reports whether an attempt takes something that another task of its queue could have: not on a worker of its
-// job. If the others wait for the limit of the deployment, it does not on a machine of a pool either, and the replica
-// of a service need not wait behind them.
+// competes reports whether an attempt takes capacity that another task of its queue could have used. An attempt on a
+// worker of its job does not. If the deployment has a limit, the other tasks wait for that limit. Then an attempt on
+// a machine of a pool does not compete with them, and neither does a replica of a service, which need not wait behind
+// them.
 func (c *Checker) competes(s *Job, a apitypes.Attempt) bool {
 	return !s.shares(a.Task) && (c.cfg.Limit.None() || !a.Assigned() && !s.serves(a.Task))
 }
@@ -219,7 +221,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		c.spotLost(s, a)
 		switch a.Outcome {
 		case apitypes.OutcomeRefused:
-			if !a.Assigned() { // a pool machine that is gone is not used again anyway
+			if !a.Assigned() { // a pool machine that no longer exists is not used again anyway
 				c.avoidAfter(a)
 			}
 		case apitypes.OutcomeLost:

@@ -36,7 +36,7 @@ func onServices(j *dag.Job) bool {
 	return slices.ContainsFunc(j.Tasks, func(t dag.Task) bool { return len(t.Services) > 0 })
 }
 
-// ClusterOf returns the cluster whose place has a name, or "" if no attempt has such a place.
+// ClusterOf returns the cluster with a place of this name, or "" if no attempt has such a place.
 func (c *Checker) ClusterOf(place string) string {
 	for _, s := range c.order {
 		for _, a := range s.order {

@@ -36,7 +36,7 @@ type owedChecker struct {
 // stop a task for another at every look, the broker runs no session there.
 func (c *Checker) checkOwed() {
 	if c.Stormy && !c.owed.calm || len(c.pool.order) > 0 {
-		return // sessions may fail, or need to know which machines of pools are free
+		return // a session may fail, or needs to know which machines of pools are free
 	}
 	waits := map[string]string{}
 	var roots []string

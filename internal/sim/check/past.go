@@ -18,7 +18,7 @@ const (
 	InvLiving = "nothing of a living job expires"
 	// InvUsage: usage counts a job that has finished, expired or was removed as its attempts were.
 	InvUsage = "usage is the same after expiry"
-	// InvGone: of a job that is gone, nothing stays but its record.
+	// InvGone: of a job that was removed, nothing stays but its record.
 	InvGone = "nothing of a removed job is left"
 )
 
@@ -97,7 +97,7 @@ func (s *Job) held(j record.Job) (tasks, vcpu float64) {
 	return tasks, vcpu
 }
 
-// checkUsage compares the usage of the queues with the attempts of all jobs, also of those that are gone.
+// checkUsage compares the usage of the queues with the attempts of all jobs, also of removed jobs.
 func (c *Checker) checkUsage() {
 	const month = 31 * 24 * time.Hour
 	u, err := c.world.Broker().Views.Usage(context.Background(), month)

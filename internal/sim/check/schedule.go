@@ -194,8 +194,8 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 // promise is room that others were stopped for, and the time for which it is kept.
 type promise struct{ since, until time.Time }
 
-// promised returns the time of the decision to keep room. It may be seconds before the commit. The decision did not
-// know of tasks that became able to run in between.
+// promised returns the time of the decision to keep room free. It may be seconds before the commit. A task that
+// became able to run in between was not known to the decision.
 func (c *Checker) promised(claim apitypes.Claim) time.Time {
 	if decided := claim.Until.Add(-c.cfg.PromisedFor()); decided.Before(c.Now) {
 		return decided
@@ -245,8 +245,8 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	}
 }
 
-// waitsInTurn reports whether a task could go and needs capacity that others take. One that shares machines waits for a
-// worker.
+// waitsInTurn reports whether a task could run and needs capacity that other tasks take. A task that shares machines
+// waits for a worker instead.
 func (s *Job) waitsInTurn(task int, at time.Time) bool { return !s.shares(task) && s.couldGo(task, at) }
 
 // since returns when a task started to wait; time while its job was suspended does not count.

@@ -15,7 +15,7 @@ func Frail(j *dag.Job) {
 	}
 }
 
-// late is the number of the job that comes to the second queue.
+// late is the number of the job that is submitted to the second queue.
 const late = 1
 
 // Siblings puts a job into one of two queues with a common parent. All jobs but one are in the first queue, so the
@@ -35,8 +35,8 @@ func Siblings(r timeline.Random, j *dag.Job, number int) {
 	}
 }
 
-// SiblingAfter draws when such a job is submitted. The job in the second queue often comes so soon that running tasks
-// may not be stopped yet.
+// SiblingAfter draws the time at which such a job is submitted. The job in the second queue often comes so soon that
+// running tasks may not be stopped yet.
 func SiblingAfter(r timeline.Random, number int) time.Duration {
 	if number != late {
 		return r.Between(0, time.Minute)

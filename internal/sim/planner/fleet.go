@@ -38,7 +38,7 @@ func (g *planning) shares() bool {
 	return !limited || g.draw("shares")%2 == 0
 }
 
-// fleets plans the share groups. planned are the tasks that the rest of the planner leaves alone.
+// fleets plans the share groups. planned are the tasks that the other parts of the planner do not plan.
 func (g *planning) fleets() (planned []bool) {
 	planned = make([]bool, len(g.in.Spec.Tasks))
 	if !g.in.Spec.HasWorkers() {

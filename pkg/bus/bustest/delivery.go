@@ -257,8 +257,8 @@ func testPublishNothing(_ *testing.T, f *fixture) {
 	f.dead("")
 }
 
-// testSideBySide lets many receivers take and put back messages, and checks that no two
-// hold the same one.
+// testSideBySide lets many receivers take and put back messages, and checks that no two receivers have the same
+// message at the same time.
 func testSideBySide(_ *testing.T, f *fixture) {
 	const messages = 300
 	for i := range messages {

@@ -19,7 +19,7 @@ var limitTests = map[string]func(*testing.T, *fixture){
 	"an unknown queue is an error in every call":                    testUnknownQueue,
 }
 
-// refused fails unless Publish rejects the message and all others of the same call.
+// refused fails the test unless Publish rejects the message together with all other messages of the call.
 func (f *fixture) refused(what string, m bus.Message, reason error) {
 	f.Helper()
 	err := f.Publish(f.Context(), message("before", workType), m, message("after", unknownType))

@@ -129,7 +129,7 @@ func (e *Prices) HoursPerGiB(from, to string) (float64, error) {
 	return hoursPerGiB(a, b), nil
 }
 
-// Move returns both the price and the time of a GiB; ok is false if a place is not CLOUD:REGION.
+// Move returns the price and the time of a GiB; ok is false if a place is not CLOUD:REGION.
 func (e *Prices) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool) {
 	usd, err := e.USDPerGiB(from, to)
 	hours, _ := e.HoursPerGiB(from, to)

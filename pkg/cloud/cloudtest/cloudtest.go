@@ -238,7 +238,7 @@ func launchInParallelBuysOnce(s *suite) {
 	got := make([][]cloud.Machine, callers)
 	errs := make([]error, callers)
 	parallel(callers, func(i int) { got[i], errs[i] = s.Cloud().Launch(s.ctx, spec) })
-	won := s.launch(spec) // even if some of those failed, this one returns the machines
+	won := s.launch(spec) // even if some of those launches failed, this one returns the machines
 	for i := range callers {
 		if errs[i] == nil && !slices.Equal(ids(got[i]), ids(won)) {
 			s.Errorf("caller %d got %v, the cluster is %v", i, ids(got[i]), ids(won))

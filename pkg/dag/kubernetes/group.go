@@ -18,7 +18,7 @@ import (
 // Roles become tasks here. This is the last step for all kinds of manifests: pods that start together and find each
 // other become the nodes of one task; other pods become a task each.
 
-// role is a number of pods with the same template.
+// role is a group of pods with the same template.
 type role struct {
 	name    string
 	pods    int

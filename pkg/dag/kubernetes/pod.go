@@ -48,7 +48,7 @@ type step struct {
 	dir     string
 }
 
-// limit shortens the time that an attempt of the pod may take; 0 leaves it as it is.
+// limit shortens the maximum time of an attempt of the pod; 0 leaves it as it is.
 func (p *pod) limit(d time.Duration) {
 	if d > 0 && (p.timeout == 0 || d < p.timeout) {
 		p.timeout = d

@@ -277,7 +277,7 @@ func (r *reader) addEdges(roles []int, n *yaml.Node, e dag.Edge, l link) error {
 		having := slices.DeleteFunc(slices.Clone(roles), func(i int) bool {
 			return !slices.Contains(r.parts[i].outputs, e.Outputs[0])
 		})
-		if len(having) > 0 { // if no role has the output, the error comes from the check of the edges
+		if len(having) > 0 { // if no role has the output, the check of the edges returns the error
 			roles = having
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// IsNative reports whether a document is meant to be in the native format. Documents with a misspelled apiVersion, or
-// with tasks but no apiVersion, count too, so that they get the errors of this reader.
+// IsNative reports whether a document is intended to have the native format. Documents with a misspelled apiVersion,
+// or with tasks but no apiVersion, count too, so that they get the errors of this reader.
 func IsNative(doc *yaml.Node) bool {
 	for i := 0; i < len(doc.Content); i += 2 {
 		key := doc.Content[i].Value

@@ -81,7 +81,7 @@ func (r *reader) addJobSecrets(t *dag.Task) {
 	}
 }
 
-// notBoth rejects a name that is in both env and secrets of a task.
+// notBoth rejects a name that is in env and also in secrets of a task.
 func notBoth(t *dag.Task) error {
 	for _, name := range t.Secrets {
 		if _, both := t.Env[name]; both {

@@ -154,8 +154,8 @@ const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
 // whichInput identifies a standard input; a pipe has a unique number too.
 const whichInput = `"$(stat -L -c %d:%i /dev/stdin 2>/dev/null || ls -L -i /dev/stdin 2>/dev/null || :)"`
 
-// ownInput records the standard input of the script itself: usually nothing, but it may be an input that never ends,
-// or the rest of the script.
+// ownInput records the standard input of the script itself. It is usually empty, but it may never end, or contain the
+// remaining lines of the script.
 const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
 `
 

@@ -142,7 +142,7 @@ func (r *reader) read(data []byte) error {
 	return all.Err()
 }
 
-// lookalike matches comments that may be meant as options and that Slurm does not read, and options of PBS and LSF.
+// lookalike matches comments that look like options but that Slurm does not read, and options of PBS and LSF.
 var lookalike = regexp.MustCompile(`^(?:#\s*SBATCH\s+-|#(?i:sbatch)\s+-|#(PBS|BSUB)\s+-)`)
 
 // warnComment warns about a comment that looks like options.

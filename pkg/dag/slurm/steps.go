@@ -31,8 +31,8 @@ type stepOption struct {
 	effect string
 	// why and instead refuse it: it would change the result.
 	why, instead string
-	// check returns the reason why a value is refused, and what to write instead. The shell code refuses the same
-	// values.
+	// check returns the reason for which a value is refused, and the text to write instead. The shell code refuses
+	// the same values.
 	check func(value string) (why, instead string)
 }
 

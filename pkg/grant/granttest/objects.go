@@ -88,7 +88,7 @@ func (s *suite) ranges(t *testing.T) {
 	}
 }
 
-// sums sends the promised body and another one of the same length.
+// sums sends the promised body and a different body of the same length.
 func (s *suite) sums(t *testing.T) {
 	body, other := []byte("the right bytes"), []byte("the wrong bytes")
 	md, sha := md5.Sum(body), sha256.Sum256(body) //nolint:gosec // the clouds check MD5
@@ -228,7 +228,7 @@ func (s *suite) otherLength(t *testing.T) {
 	}
 }
 
-// otherTerm changes one query parameter after the other, and removes it.
+// otherTerm changes one query parameter after the other, and also removes each.
 func (s *suite) otherTerm(t *testing.T) {
 	uri := s.uri(t, "object")
 	s.put(t, uri, []byte("body"))

@@ -46,8 +46,8 @@ func (b *builder) identical(s *schedule, order []int32, k, count int) bool {
 	return true
 }
 
-// waves does the same as earliest for equal tasks. They start in waves of the number of tasks that fits on the
-// instances.
+// waves does the work of earliest for equal tasks. They start in waves; the size of a wave is the number of tasks
+// that fit on the instances.
 func (b *builder) waves(s *schedule, order []int32, k, count int) {
 	holds, hours, each := b.holds[k][0], b.hours[k][0], b.fitting(k)
 	for at := max(0, b.kinds[k].boot); len(order) > 0; {
@@ -71,7 +71,7 @@ func (b *builder) waves(s *schedule, order []int32, k, count int) {
 	}
 }
 
-// fitting returns the number of equal tasks that run on an instance of kind k at the same time.
+// fitting returns the number of equal tasks that can run on an instance of kind k at the same time.
 func (b *builder) fitting(k int) int {
 	each := b.n
 	for d, h := range b.holds[k][0] {

@@ -154,7 +154,7 @@ func (d *demand) end(width float64) float64 {
 	return d.ends[i-1] + part*(d.ends[i]-d.ends[i-1])
 }
 
-// slots returns the average number of tasks that a machine runs at the same time.
+// slots returns the average number of tasks that a machine can run at the same time.
 func (d *demand) slots(m *Machine) float64 {
 	share := 0.0
 	for i, has := range [3]float64{m.CPUs, m.MemoryGiB, m.GPUs} {

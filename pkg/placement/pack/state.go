@@ -108,8 +108,8 @@ func (s *state) fitsFor(k, a, b int32) bool {
 	return s.allows(k, a, b)
 }
 
-// allows reports whether the rules allow an instance of app a on a machine after one of gone (or none, -1) has left
-// it.
+// allows reports whether the rules allow an instance of app a on a machine after an instance of app gone has left it;
+// gone is -1 if none leaves.
 func (s *state) allows(k, a, gone int32) bool {
 	held := &s.held[k]
 	self := held.Get(a) + 1

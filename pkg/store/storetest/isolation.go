@@ -164,8 +164,8 @@ func testNoTornReads(t *testing.T, s store.Store) {
 	wantRecord(t, s, b, 1+workers/2*moves, strconv.Itoa(workers/2*moves))
 }
 
-// testNoWriteSkew lets each of a pair retire if it sees the other on duty. With a
-// check of the other's record, one retires and one stays.
+// testNoWriteSkew lets each of two workers retire if it sees that the other is on duty. If each transaction also
+// checks the other's record, one worker retires and one stays.
 func testNoWriteSkew(t *testing.T, s store.Store) {
 	const rounds = 5
 	for round := range rounds {

@@ -20,8 +20,8 @@ import (
 // generations of each; later generations count as inflexible too until they are known, because that plans with less.
 var inflexible = []string{"g4", "g5", "g6", "g7", "gr", "hpc", "inf", "p5", "p6", "trn", "u-", "u7"}
 
-// units returns how much a machine uses of reserved instances that pay for all sizes of its family, in AWS's
-// normalised units: a small machine is 1. ok is false for types without such units.
+// units returns the amount of flexible reserved instances that a machine uses, in AWS's normalised units: a small
+// machine uses 1. Such instances pay for all sizes of a family. ok is false for types without such units.
 //
 // Source: EC2 user guide, "Instance size flexibility" (normalisation factors, and types that are not flexible).
 func units(kind string) (family string, takes apitypes.Amount, ok bool) {
@@ -150,8 +150,8 @@ func pay(left map[bought]apitypes.Amount, u instance) bool {
 	return full
 }
 
-// covering sets, for each commitment to a family, how much each of its types uses. It knows the types that the
-// catalogue has in the region.
+// covering sets, for each commitment to a family, the amount that each type of the family uses. It knows the types
+// that the catalogue has in the region.
 func covering(paid []catalog.Reserved, region string, known *catalog.Catalog) (all []catalog.Reserved) {
 	families := map[string]map[string]apitypes.Amount{}
 	for _, p := range paid {

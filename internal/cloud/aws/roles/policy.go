@@ -32,7 +32,7 @@ func (d document) text() string {
 	return string(body)
 }
 
-// is reports whether a policy that IAM returned, which it encodes as in a URL, is this one.
+// is reports whether a policy from IAM, which encodes policies as in a URL, is this policy.
 func (d document) is(returned string) bool {
 	plain, err := url.QueryUnescape(returned)
 	var now, want any

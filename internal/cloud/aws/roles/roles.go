@@ -125,10 +125,10 @@ func (r *Roles) theirs() (all []step) {
 	return all
 }
 
-// nameOf returns the name in an ARN, or a name as it is.
+// nameOf returns the name in an ARN. It returns a name unchanged.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// Print returns the commands that create the same as Add in an empty account.
+// Print returns the commands that create the same resources as Add in an empty account.
 func (r *Roles) Print() (lines []string) {
 	for _, s := range r.steps() {
 		lines = append(lines, s.commands...)

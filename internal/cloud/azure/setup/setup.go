@@ -196,7 +196,7 @@ var (
 	errNotOurs = errors.New("it was not created by this package")
 )
 
-// id makes an ID for a resource that has an ID instead of a name; it is always the same.
+// id makes an ID for a resource that has an ID instead of a name. For the same resource it is always the same.
 func (s *Setup) id(of string) string {
 	b := sha256.Sum256(
 		[]byte(strings.Join([]string{s.cfg.Subscription, s.cfg.ResourceGroup, s.cfg.Deployment, of}, "\x00")),

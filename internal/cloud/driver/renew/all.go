@@ -30,7 +30,7 @@ type Report struct {
 	Problem string    `json:"problem,omitempty"` // why the offers were not renewed
 	Offers  int       `json:"offers"`            // number of offers that the cloud sells
 	Diff
-	Kept []string `json:"kept,omitempty"` // the parts that were not renewed although the rest was, and why
+	Kept []string `json:"kept,omitempty"` // the parts that were not renewed although the others were, with the reason
 }
 
 // Diff is the changes of a cloud's offers. An offer counts once per market.
@@ -134,7 +134,7 @@ func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
 	return d
 }
 
-// factor measures how far a price moved; doubling and halving give the same value.
+// factor measures the change of a price. A doubled and a halved price give the same value.
 func factor(c Change) float64 { return math.Abs(math.Log(c.USD / c.WasUSD)) }
 
 // prices returns the prices of the matching offers on each market, by ID.

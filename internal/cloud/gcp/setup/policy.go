@@ -23,7 +23,7 @@ type policy struct {
 	set func(context.Context, *crm.Policy) error
 }
 
-// policyTries limits retries if others write at the same time.
+// policyTries limits the retries when others change the policy at the same time.
 const policyTries = 5
 
 func (p policy) step(role, member, command string) step {
@@ -118,7 +118,7 @@ func (s *Setup) accountBinding(account, role, member string) step {
 		"gcloud iam service-accounts %s-iam-policy-binding "+account+" --project "+s.cfg.Project)
 }
 
-// convert converts one API's type to another's: they are the same in JSON.
+// convert converts a type of one API to a type of another with the same JSON form.
 func convert[T any](from any) (*T, error) {
 	text, err := json.Marshal(from)
 	if err != nil {

@@ -201,7 +201,7 @@ func (s *Setup) permissions() []string {
 	return all
 }
 
-// Print returns the gcloud commands that create the same as Add in an empty project.
+// Print returns the gcloud commands that create the same resources as Add in an empty project.
 func (s *Setup) Print() []string {
 	var lines []string
 	for _, st := range s.steps(false) {
@@ -210,7 +210,7 @@ func (s *Setup) Print() []string {
 	return lines
 }
 
-// PrintRemoval returns the gcloud commands that remove the same as Remove.
+// PrintRemoval returns the gcloud commands that remove the same resources as Remove.
 func (s *Setup) PrintRemoval() []string {
 	var lines []string
 	for _, st := range slices.Backward(s.steps(true)) {

@@ -156,8 +156,9 @@ func canCarry(host *row, gpus accel.Spec) (ok, attached bool) {
 	return ok && host.vcpu <= limit.vcpu && host.memoryGiB <= limit.memoryGiB, true
 }
 
-// join returns a host with its GPUs. It is sold as spot if both parts are. A spot price of zero of the host is valid
-// if its on-demand price is zero too, because Google includes the price of some hosts (A4) in that of their GPUs.
+// join returns a host with its GPUs. The result is sold as spot if both parts are. A spot price of zero of the host
+// is valid if its on-demand price is zero too, because Google includes the price of some hosts (A4) in that of their
+// GPUs.
 func join(host, gpus *row) *row {
 	joined := *host
 	joined.line = gpus.line

@@ -50,7 +50,7 @@ const (
 type Harness interface {
 	// Service returns the driver, always the same one.
 	Service() service.Service
-	// Restarted returns a driver as a new process of the same deployment makes it.
+	// Restarted returns the driver that a new process of the same deployment would have.
 	Restarted() service.Service
 	// Sibling returns a driver of another deployment in the same account.
 	Sibling() service.Service
@@ -60,13 +60,13 @@ type Harness interface {
 	// Fail makes the next call fail as the cloud fails with err: the driver must turn that into an error with err's
 	// kind. It returns false if the harness cannot make the cloud fail so.
 	Fail(call Call, err *cloud.Error) bool
-	// FailLate makes the next place be accepted, and then end with err before it is ready. It returns false if the
-	// cloud has no such failures.
+	// FailLate makes the service accept the next place, and then end it with err before it is ready. It returns false
+	// if the cloud has no such failures.
 	FailLate(err *cloud.Error) bool
 	// LoseAnswer makes the cloud carry out the next call and lose the answer.
 	LoseAnswer(call Call)
-	// Kill ends a place as a cloud does that loses it, while a run is in it. It returns false if the cloud has no such
-	// failures.
+	// Kill ends a place while a run is in it, like a cloud that loses the place. It returns false if the cloud has no
+	// such failures.
 	Kill(place string) bool
 	// Settle waits until an eventually consistent cloud has caught up, or advances its simulated time.
 	Settle(ctx context.Context)

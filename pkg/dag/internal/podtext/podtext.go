@@ -1,7 +1,7 @@
 // Package podtext has texts of manifests with parts that are known only when the pod runs, such as its rank or its
-// address. If all of it is known at conversion, the text is used as it is. Otherwise it becomes a word of a shell
-// script, which gets the missing parts from variables that the agent sets. The package does not know which fields of
-// a manifest are such texts.
+// address. A text without such parts is used as it is. Any other text becomes a word of a shell script, which gets
+// the missing parts from variables that the agent sets. The package does not know which fields of a manifest are such
+// texts.
 package podtext
 
 import (

@@ -173,7 +173,7 @@ const supportedClouds = "aws, gcp, azure, lambda and kubernetes are"
 
 func unsupportedCloud(name string) string { return "the cloud " + name + " is not supported" }
 
-// elsewhere reports whether a cloud is known to SkyPilot, and Tradewind cannot buy machines there.
+// elsewhere reports whether SkyPilot knows a cloud in which Tradewind cannot buy machines.
 func elsewhere(cloud string) bool {
 	return slices.Contains([]string{"ibm", "oci", "runpod", "vast", "nebius", "fluidstack", "cudo", "paperspace",
 		"vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "do", "shadeform", "yotta", "slurm", "ssh"}, cloud)

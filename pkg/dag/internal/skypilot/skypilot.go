@@ -243,7 +243,7 @@ func (r *reader) header() yamlfile.Fields[*dag.Job] {
 	}
 }
 
-// noDelay refuses a time that the other tasks would have after the end of the primary task.
+// noDelay refuses a delay between the end of the primary task and that of the other tasks.
 func (r *reader) noDelay(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode && strings.TrimRight(n.Value, "smhdw") == "0" {
 		return nil
@@ -531,8 +531,8 @@ func (r *reader) unknownOfTask(e yamlfile.Entry) error {
 	return r.Unknown(e, r.task.Names())
 }
 
-// calledHere has what to write in a SkyPilot file for fields of other tools, in addition to those that package fault
-// knows.
+// calledHere has, for fields of other tools, the text to write in a SkyPilot file. It adds to the fields that package
+// fault knows.
 var calledHere = map[string]string{
 	"spot": "resources: {use_spot: true}", "preemptible": "resources: {use_spot: true}",
 	"market": "resources: {use_spot: true}", "nodes": "num_nodes: N", "replicas": "num_nodes: N",

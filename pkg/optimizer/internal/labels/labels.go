@@ -240,8 +240,8 @@ func (ls *labelSetting) series(done, after [][]int32, middle, x, y, cols int) {
 	}
 }
 
-// parallel collects in buf the ways to do two things at the same time: for each time in either front, the cheapest
-// label of each that is at least as fast.
+// parallel collects in buf the ways to execute two parts at the same time: for each time in either front, the
+// cheapest label of each front that is at least as fast.
 func (ls *labelSetting) parallel(first, second []int32) {
 	ls.buf = ls.buf[:0]
 	if len(first) == 0 || len(second) == 0 {
