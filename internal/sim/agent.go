@@ -20,8 +20,8 @@ const (
 	patience  = wire.Patience   // how long it tries without any answer
 )
 
-// agent is the program on a machine. It follows the protocol of package wire like the real one: it repeats a call until
-// it is answered, sends reports in order, and exits when its attempt has finished.
+// agent is the program on a machine. Like the real agent, it follows the protocol of package wire: it repeats a call
+// until it is answered, sends reports in order, and exits when its attempt has finished.
 type agent struct {
 	w       *world
 	m       *machine
@@ -62,7 +62,7 @@ func (a *agent) stop() {
 	}
 }
 
-// call repeats a call to the broker until it is answered, then calls done. If the answer is that the attempt has
+// call repeats a call to the broker until it is answered, then calls done. If the answer reports that the attempt has
 // finished, the agent exits instead.
 func (a *agent) call(what string, body func(context.Context, *broker.Broker) error, done func()) {
 	callFor(a, what, func(ctx context.Context, b *broker.Broker) (struct{}, error) { return struct{}{}, body(ctx, b) },
@@ -116,7 +116,7 @@ func mailFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 	})
 }
 
-// answered handles the result of a call, which the broker answered at a time: it calls done, or again after a while, or
+// answered handles the result of a call that the broker answered at a time. It calls done, or again after a while, or
 // the agent exits.
 func (a *agent) answered(what string, err error, patience time.Duration, at time.Time, done, again func()) {
 	switch {
@@ -139,7 +139,7 @@ func (a *agent) answered(what string, err error, patience time.Duration, at time
 	}
 }
 
-// boot is called when the machine has booted: the agent says hello to the broker.
+// boot is called when the machine has booted. The agent sends its first call, hello, to the broker.
 func (a *agent) boot() {
 	a.heard, a.m.Answered = a.w.Now, a.w.Now
 	callFor(a, "hello", func(ctx context.Context, b *broker.Broker) (first wire.Work, err error) {

@@ -35,8 +35,8 @@ func (b *bucket) load(task, uri string) (saved, bool) {
 // keepCheckpoints is the number of checkpoints that an agent keeps: the last one and the one before it.
 const keepCheckpoints = 2
 
-// accept records that the broker has recorded a checkpoint. The agent then deletes older ones, whichever attempt saved
-// them, except the one that this attempt started from: other nodes may still have to read it.
+// accept is called when the broker has recorded a checkpoint. The agent then deletes older checkpoints of any
+// attempt, except the one from which this attempt started: other nodes may still have to read that one.
 func (b *bucket) accept(task string, s saved, keep int, begun string) {
 	b.accepted[task] = max(b.accepted[task], s.progress)
 	b.checkpoints[task] = slices.DeleteFunc(b.checkpoints[task], func(old saved) bool {

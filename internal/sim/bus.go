@@ -98,8 +98,8 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 	return nil
 }
 
-// needless reports whether a message of reconcile requests a session of a queue although no job in that queue waits
-// without holding machines.
+// needless reports whether a message of reconcile requests an unnecessary session: no job in the queue waits without
+// holding machines.
 func (b *messageBus) needless(m *bus.Message) bool {
 	e, err := events.Parse(m.Body)
 	freed, is := e.Data.(events.CapacityFreed)

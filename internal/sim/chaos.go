@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
-// GCPercent is a good value of debug.SetGCPercent for a process that simulates: a world is small and drops most
-// memory that it allocates, and at the usual 100 a fifth of the time goes into collecting garbage.
+// GCPercent is a good value of debug.SetGCPercent for a process that simulates. A world is small and drops most
+// memory that it allocates. At the usual value, 100, a fifth of the time is spent on collecting garbage.
 const GCPercent = 800
 
 // ErrSeeds means that a range of seeds is empty.
@@ -123,8 +123,8 @@ func runSeeds(ctx context.Context, from, to uint64, workers int, opt Options, ta
 // replayed: one of this many seeds is simulated twice.
 const replayed = 25
 
-// runMaybeTwice runs a seed, and sometimes runs it again to check that it is repeatable. A world that differs the
-// second time can not be debugged, and no one could see that a bug in it is fixed.
+// runMaybeTwice runs a seed, and sometimes runs it again to check that both runs are equal. If they were not, no one
+// could debug the world, or see that a bug in it is fixed.
 func runMaybeTwice(seed uint64, opt Options) Result {
 	r := Run(seed, opt)
 	if seed%replayed != 0 || r.Violation != nil || opt.History != nil {

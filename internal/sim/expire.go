@@ -19,7 +19,8 @@ const (
 	shareRemoved = 0.3
 )
 
-// drawExpiry draws whether jobs of the world expire or are removed. Not with other bugs, so that these show as often.
+// drawExpiry draws whether jobs of the world expire or are removed. They do not in worlds with other bugs, so that
+// these bugs show as often as without expiry.
 func (u *users) drawExpiry() bool {
 	b := u.w.opt.Break
 	return !u.w.opt.steady && (b == "" && u.w.rand.keep.Chance(shareExpiry) ||

@@ -70,7 +70,7 @@ func (h *host) dropMemory() {
 	})
 }
 
-// crash ends all processes of a host except but, which has control and unwinds by itself.
+// crash ends all processes of a host except but, which has control and ends by itself.
 func (h *host) crash(but *process) {
 	h.crashFor(but, h.w.rand.process.Spread(time.Second, 5*time.Minute))
 }
@@ -255,7 +255,7 @@ func (e *engine) poll(q *queue, at time.Time) {
 	})
 }
 
-// receive gives the visible messages of a queue to as many processes as are allowed.
+// receive gives the visible messages of a queue to processes, up to the maximum number of processes.
 func (e *engine) receive(q *queue) {
 	if b := e.w.opt.Break; b == breaks.Stuck && q.Name == events.FnAdvance ||
 		b == breaks.Deaf && q.Name == events.FnInterrupt {

@@ -131,7 +131,7 @@ func (m *machine) take(still bool) {
 	}
 }
 
-// takeWith announces a machine's end, and then ends the machine. The machine itself may get the notice, and the cloud
+// takeWith announces a machine's end, and then ends the machine. The machine may get the notice itself, and the cloud
 // may notify the broker.
 func (m *machine) takeWith(learns bool) {
 	m.doomed = true
@@ -150,8 +150,8 @@ func (m *machine) takeWith(learns bool) {
 	})
 }
 
-// checkNotice checks that the task on an announced machine got the command to save its work, if everything in between
-// works.
+// checkNotice checks that the task on an announced machine got the command to save its work, unless a part in between
+// has failed.
 func (m *machine) checkNotice() {
 	r := m.agent.run
 	if m.notified && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving && !r.kept {

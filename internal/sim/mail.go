@@ -144,9 +144,9 @@ func (p *postOffice) isAway() bool  { return p.w.Now.Before(p.away) }
 
 func (l *letter) name() string { return fmt.Sprintf("%s/%d", l.box.name, l.number) }
 
-// write returns the message of a new call, or nil if the agent has no URL for it. That may happen only on a worker
-// whose tasks make many calls at the same time: their agents share the worker's URLs, and wait for more until the
-// broker has answered.
+// write returns the message of a new call. It returns nil if the agent has no URL for it, which may happen only on a
+// worker whose tasks make many calls at the same time: their agents share the worker's URLs, and wait for more until
+// the broker has answered.
 func (p *postOffice) write(m *machine, got any, body func(context.Context, *broker.Broker) error) *letter {
 	of := m
 	if m.on != nil { // the agents of a worker's tasks call through the worker
@@ -305,7 +305,7 @@ func (p *postOffice) deliver(l *letter) {
 	l.wait(a.err)
 }
 
-// sweep removes the answers that no agent needs, and everything of machines that have ended.
+// sweep removes the answers that no agent needs, and all objects of machines that have ended.
 func (p *postOffice) sweep() {
 	p.w.After(mailSweep, p.sweep)
 	p.checkLost()
@@ -365,7 +365,7 @@ func (p *postOffice) lettersOf(b *box) (all []*letter) {
 	return all
 }
 
-// checkLost checks that every message of a living agent is in the bucket until its answer is.
+// checkLost checks that every message of a running agent is in the bucket until its answer is there.
 func (p *postOffice) checkLost() {
 	for _, b := range p.order {
 		if !b.m.Speaks || b.clean || !b.over.IsZero() {

@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// managed is a managed service of a world, which runs Spark applications. The faults of launches are those of its
-// calls, and the deaths of machines those of its places.
+// managed is a managed service of a world, which runs Spark applications. Its calls have the faults of launches, and
+// its places those of machines.
 type managed struct {
 	w      *world
 	rand   timeline.Random
@@ -33,7 +33,7 @@ type managed struct {
 
 var _ service.Service = (*managed)(nil)
 
-// place is a cluster, or an application of a serverless service; of a service of batches it is only a name.
+// place is a cluster, an application of a serverless service, or, for a service of batches, only a name.
 type place struct {
 	check.Machine
 	of     *managed
@@ -271,7 +271,7 @@ func (p *place) ready() {
 	}
 }
 
-// idle makes a cluster end itself if it has no application for the time that the broker requested.
+// idle makes a cluster end itself if it has had no application for the time that the broker requested.
 func (p *place) idle() {
 	w, since := p.of.w, p.of.w.Now
 	p.used = since
@@ -517,7 +517,8 @@ func (s *managed) Cancel(_ context.Context, at service.Place, run service.Run) e
 	return nil
 }
 
-// End implements service.Service. A serverless service ends in two calls: the applications, then the place.
+// End implements service.Service. A serverless service ends in two calls: the first ends its applications, the second
+// the place.
 func (s *managed) End(_ context.Context, at service.Place) error {
 	w, p := s.w, s.places[at.Name]
 	if err := s.call("end "+at.Name, 300*time.Millisecond, 10*time.Second, w.faults.CloudThrottles); err != nil {

@@ -25,7 +25,7 @@ type MeasureOptions struct {
 	Planner broker.Planner
 	// Boots are measured boot times to draw from, instead of 15 to 100 s.
 	Boots *hardware.Boots
-	// Preempted is the mean time until a spot machine is preempted; 0 is never.
+	// Preempted is the mean time until a spot machine is preempted; 0 means never.
 	Preempted time.Duration
 	// Within is the maximum time for the job.
 	Within time.Duration
@@ -45,8 +45,8 @@ type Measured struct {
 // errNotDone means that a measured job did not succeed in time.
 var errNotDone = errors.New("the job did not succeed")
 
-// Measure runs one job in a world in which nothing fails except spot machines, and each step takes as long as on a real
-// cloud: boots vary, launches take seconds, staging takes up to two. Tasks take exactly as long as estimated.
+// Measure runs one job in a world in which only spot machines fail. Each step takes as long as on a real cloud: boot
+// times vary, a launch takes seconds, and staging takes up to two seconds. Tasks take exactly their estimated time.
 func Measure(seed uint64, job *dag.Job, o MeasureOptions) (Measured, error) {
 	first := &firstPlan{Planner: o.Planner}
 	w := newWorld(seed, Options{Keep: 1, Planner: first, Boots: o.Boots, steady: true, usual: true},

@@ -17,7 +17,7 @@ type network struct {
 const callTimeout = 15 * time.Second
 
 // call makes some host answer a request. done is called once with the result. Whatever the result is, the request may
-// have been executed, or may still be, long after.
+// have been executed, or may be executed much later.
 func (n *network) call(name string, connected bool, body func(context.Context, *broker.Broker) error,
 	done func(error)) {
 	w := n.w

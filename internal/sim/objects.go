@@ -78,8 +78,8 @@ func (s *objectStore) Abort(_ context.Context, _, name string) error {
 	return nil
 }
 
-// List implements grant.Store. It lists only all objects of a job, because here agents delete old checkpoints
-// themselves.
+// List implements grant.Store. It can list only all objects of a job. More is not needed, because in the simulation
+// agents delete old checkpoints themselves.
 func (s *objectStore) List(_ context.Context, prefix, _ string) (page grant.Page, err error) {
 	s.w.before("list objects")
 	if strings.Count(prefix, "/") != strings.Count("sim://store/job/", "/") {
@@ -132,7 +132,8 @@ func (s *objectStore) begins(g grant.Grant) answer {
 	return stored
 }
 
-// ends is called when the whole body has arrived from a machine that is alive; the body of a taken machine never does.
+// ends is called when the whole body has arrived from a machine that still runs. The body from a preempted machine
+// never arrives.
 func (s *objectStore) ends(g grant.Grant, by *machine) answer {
 	want := s.granted[g.URL]
 	s.w.check.Wrote(&by.Machine, want.URI)

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// poolOwners simulates users' machines in pools: they join, ask for their orders, vanish, return, leave and are
+// poolOwners simulates users' machines in pools. Machines join, poll for orders, vanish, return, leave and are
 // drained.
 type poolOwners struct {
 	w        *world
@@ -50,7 +50,7 @@ type poolMachine struct {
 	runs   []*machine
 	up     bool
 	serial int // of its life: answers to requests from an earlier life are ignored
-	// worker is the run of the bought machine that it is; nil for a machine of a user's pool.
+	// worker is the run of the bought machine that serves as this worker; nil for a machine of a user's pool.
 	worker *run
 	// orphaned means that a worker's own process has ended, and its agents have not.
 	orphaned bool
@@ -121,7 +121,7 @@ func (y *poolOwners) owner(what string, body func(context.Context, *broker.Broke
 	})
 }
 
-// drain makes an owner drain a machine or the pool, at once or as tasks end, and undo it later.
+// drain makes an owner drain a machine or the pool, at once or as tasks end. Later the owner cancels the drain.
 func (y *poolOwners) drain(name string) {
 	r, w := y.w.rand.pool, y.w
 	machine := ""
@@ -145,7 +145,7 @@ func (y *poolOwners) drain(name string) {
 	w.After(r.Span(4*time.Hour), func() { y.drain(name) })
 }
 
-// remove makes an owner remove a machine once nothing runs there; it is admitted again later.
+// remove makes an owner remove a machine when no task runs on it. Later the owner admits the machine again.
 func (y *poolOwners) remove(name, machine string) {
 	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error {
 		return b.Users.RemoveMachine(ctx, name, machine)
@@ -174,7 +174,7 @@ func (m *poolMachine) join() {
 	m.sync(m.serial)
 }
 
-// planVanishing draws when a machine vanishes with all its tasks, or when its process exits.
+// planVanishing draws the time at which a machine vanishes with all its tasks, or at which its process exits.
 func (m *poolMachine) planVanishing() {
 	if m.w.onTime {
 		return
@@ -195,7 +195,8 @@ func (m *poolMachine) planVanishing() {
 	})
 }
 
-// vanish ends everything on the machine, which returns later. Its process may then remember its tasks, or not.
+// vanish ends all processes on the machine, which returns later. If remembers is true, its process then knows its
+// tasks.
 func (m *poolMachine) vanish(remembers bool) {
 	m.w.Say(m.pool, "loses", m.id)
 	m.up = false

@@ -16,7 +16,7 @@ import (
 // crash is the panic that unwinds a killed process.
 type crash struct{}
 
-// coroutine runs one process after another: a new one for each would cost more than most of them do.
+// coroutine runs one process after another. A new coroutine for each process would cost more than most processes do.
 type coroutine struct {
 	next    func() (time.Duration, bool)
 	stop    func()
@@ -70,7 +70,8 @@ func (w *world) start(h *host, name string, body func(context.Context, *broker.B
 	c.process.resume()
 }
 
-// run runs the process to its end. A process that the world kills is unwound; any other panic is a bug of the broker.
+// run runs the process to its end. If the world kills a process, its stack is unwound by a panic. Any other panic is
+// a bug of the broker.
 func (p *process) run() {
 	defer func() {
 		r := recover()

@@ -147,7 +147,8 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered weather.Rule) error {
 	return nil
 }
 
-// quotaOf names the quota that the machines of an offer share with others of the region and market.
+// quotaOf returns the name of the quota that the machines of an offer share with other machines of the region and
+// market.
 func quotaOf(o apitypes.Offer) string {
 	return cmp.Or(quotas.Regional(o), record.Family(o.InstanceType))
 }
@@ -166,16 +167,16 @@ func (c *provider) held(o apitypes.Offer) int {
 	return n
 }
 
-// appear completes a launch that hung: its machines exist after all, unless a repeated launch has already created
-// them. A terminate in between does not prevent it, because the request was made before.
+// appear completes a launch that hung: its machines are created after all, unless a repeated launch has already
+// created them. A terminate call in between does not prevent this, because the launch was requested earlier.
 func (c *provider) appear(spec cloud.LaunchSpec) {
 	if f := c.fleet(spec.Cluster); len(f.machines) == 0 || c.w.opt.Break == breaks.NoToken {
 		c.create(spec, spec.Nodes)
 	}
 }
 
-// half is a launch that the cloud accepted: some machines are created and run before the cloud runs out of capacity.
-// The driver ends them again, unless that fails too.
+// half is a launch that the cloud accepted, but for which it runs out of capacity: some machines are created and run
+// before that. The driver ends them again, unless that fails, too.
 func (c *provider) half(spec cloud.LaunchSpec) error {
 	w, r := c.w, c.w.rand.cloud
 	w.Count("late stock-out")

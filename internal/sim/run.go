@@ -30,7 +30,7 @@ type run struct {
 	worker  *poolMachine // the machine in the pool of its job; nil if it runs a task
 }
 
-// outgoing is a report to send; accepted is called when the broker has it.
+// outgoing is a report to send. accepted is called when the broker has received it.
 type outgoing struct {
 	report   wire.Report
 	accepted func()
@@ -199,7 +199,7 @@ func (r *run) checkpoint() {
 	r.later(r.work.Checkpoint.Every, r.checkpoint)
 }
 
-// saveAndStop reacts to a warning: save the work, and stop before the machine is preempted.
+// saveAndStop reacts to a notice: it saves the work, and stops before the machine is preempted.
 func (r *run) saveAndStop(until time.Time) {
 	if r.worker != nil {
 		if !r.over {

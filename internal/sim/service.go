@@ -13,7 +13,7 @@ import (
 // shareServing is the fraction of worlds that have services.
 const shareServing = 0.25
 
-// drawServices makes users run services, and end them before the storm ends or some time after.
+// drawServices makes users run services. Users end them before the faults stop, or some time after that.
 func (u *users) drawServices() {
 	r, broken := u.w.rand.service, u.w.opt.Break.Serves()
 	if u.w.opt.steady || u.w.opt.Break != "" && !broken || !r.Chance(shareServing) && !broken {
@@ -52,7 +52,7 @@ func (u *users) update(j *userJob) {
 // port is where replicas listen.
 const port = 8080
 
-// serve is a replica of a service until it is ended: it becomes ready, and sometimes is not ready for a while.
+// serve is a replica of a service until it is ended. It becomes ready, and is sometimes not ready for a while.
 func (r *run) serve() {
 	w := r.a.w
 	if bad := r.work.Env[drawn.Bad] != ""; bad || w.users.fails(r.work) {

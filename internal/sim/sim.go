@@ -22,20 +22,23 @@ type Options struct {
 	Faults *weather.Faults
 	// Jobs is the number of submitted jobs; 0 draws it.
 	Jobs int
-	// Traces, if any, are the recorded availability of spot machines, instead of a model.
+	// Traces, if any, are recorded availabilities of spot machines. They replace the model.
 	Traces []*weather.Trace
-	// Boots are measured boot times to draw from, instead of 15 to 100 s. Slow boots as a fault are drawn besides.
+	// Boots are measured boot times to draw from, instead of 15 to 100 s. Slow boots as a fault are drawn in
+	// addition.
 	Boots *hardware.Boots
-	// Mail gives every world a broker without an address, which agents call through a bucket; else a fifth have one.
+	// Mail gives every world a broker without an address, which agents call through a bucket. Without it, a fifth of
+	// the worlds have one.
 	Mail bool
-	// Older makes every record pass through a broker of an older version in every world; else in one of 25.
+	// Older makes every record pass through a broker of an older version in every world. Without it, that happens in
+	// one world of 25.
 	Older bool
 	// Services lets tasks of some jobs be applications of Spark, which may run on managed services.
 	Services bool
 	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
-	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe
-	// for concurrent use. The guarantee of deadlines is not checked then.
+	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be
+	// safe for concurrent use. The guarantee about deadlines is not checked then.
 	Planner broker.Planner
 	// History receives every line of the history; nil for none.
 	History io.Writer
@@ -70,8 +73,8 @@ func (o Options) reserved(seed uint64) map[string]int {
 	return drawn.Reserved(r, always, o.Break == breaks.Circling)
 }
 
-// committed returns the vCPUs of usage commitments by CLOUD/REGION: room for one or two small machines, or for one big
-// one.
+// committed returns the vCPUs of usage commitments by CLOUD/REGION. They suffice for one or two small machines, or
+// for one big one.
 func (o Options) committed(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "committed")
 	if o.steady || o.Break == breaks.Circling || !r.Chance(shareReserved) && o.Break != breaks.Overcommitted {
@@ -80,8 +83,9 @@ func (o Options) committed(seed uint64) map[string]int {
 	return drawn.Committed(r, o.Break == breaks.Overcommitted)
 }
 
-// shareOlder is the fraction of worlds in which every record passes through a broker of an older version, which makes
-// them several times slower. Other injected bugs change the text of records, which that broker writes in another order.
+// shareOlder is the fraction of worlds in which every record passes through a broker of an older version. Such worlds
+// are several times slower. They have no other injected bugs: those change the text of records, which the older
+// broker writes in another order.
 const shareOlder = 0.04
 
 func (o Options) olderVersion(seed uint64) bool {
@@ -127,7 +131,7 @@ const (
 )
 
 // drawKind draws the kind of a world, and changes its faults accordingly. Worlds with other bugs are mixed, so that
-// those show as often as without.
+// these bugs show as often as without kinds.
 func drawKind(seed uint64, opt Options, faults *weather.Faults) kind {
 	r := timeline.NewRandom(seed, "kind")
 	drawn := r.Float64()
@@ -183,7 +187,8 @@ func runWorld(seed uint64, opt Options) *world {
 // stepsMost is the maximum number of steps of a history. Crowded worlds take a tenth of it.
 const stepsMost = 1_000_000
 
-// unlessInCircles is a condition that is also met, with a violation, if the history exceeds the maximum of steps.
+// unlessInCircles returns a condition that is also met, with a violation, if the history exceeds the maximum number
+// of steps.
 func (w *world) unlessInCircles(over func() bool) func() bool {
 	return func() bool {
 		if w.Steps > cmp.Or(w.opt.steps, stepsMost) {

@@ -84,8 +84,8 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 	return found, more, err
 }
 
-// lately is the maximum age of a session's view of its tree's queues if it does not lock them. Without locks, an old
-// view is as possible as a fresh one.
+// lately is the maximum age of a session's data about the queues of its tree, if it does not lock them. Without
+// locks, old data are as possible as new data.
 const lately = 10 * time.Second
 
 func (s *recordStore) staleQueues(ctx context.Context) ([]store.Record, bool, error) {

@@ -96,7 +96,7 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 	})
 }
 
-// suspendQueue suspends an existing queue for some time: it admits nothing, and with drain its running tasks are
+// suspendQueue suspends an existing queue for some time. The queue admits nothing. With drain, its running tasks are
 // stopped.
 func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 	u.repeatRequest("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {

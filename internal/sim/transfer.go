@@ -46,7 +46,7 @@ func (r *run) keep(uri string, done func()) {
 	t.ask()
 }
 
-// begin begins an upload. If the answer is lost, another one is begun; the broker aborts the first.
+// begin begins an upload. If the answer is lost, begin begins another one, and the broker aborts the first.
 func (t *transfer) begin() {
 	callFor(t.r.a, "begin upload", func(ctx context.Context, b *broker.Broker) (name string, err error) {
 		began := t.r.a.w.Steps
@@ -148,7 +148,7 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	})
 }
 
-// grant requests grants from the broker. With an injected bug, it grants what the broker refuses.
+// grant requests grants from the broker. With an injected bug, it grants requests that the broker refuses.
 func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, wants []grant.Want) ([]grant.Grant, error) {
 	got, err := b.Agents.Grant(ctx, c, wants...)
 	if err != nil && (w.opt.Break == breaks.Generous && errors.Is(err, grant.ErrOutside) ||

@@ -38,7 +38,7 @@ type users struct {
 type userJob struct {
 	check.Wanted // its Spec has the workers
 	file         *dag.Job
-	suspends     bool  // its user has suspended it, and has no answer yet that it was resumed
+	suspends     bool  // the user has suspended the job, and has no answer yet that it was resumed
 	toFail       []int // remaining runs of each task that fail, in a story
 }
 
@@ -92,7 +92,7 @@ func (u *users) submit(j *userJob) {
 	})
 }
 
-// put stores a file in the DAG bucket. The cloud notifies the broker told times.
+// put stores a file in the DAG bucket. told is the number of times that the cloud notifies the broker.
 func (u *users) put(key string, body []byte, told int) {
 	u.objects[key] = body
 	for n := range told {
@@ -169,7 +169,7 @@ func (u *users) configure(name string, s record.QueueSettings, done func()) {
 	})
 }
 
-// liftBudgets is the time at which users lift the monthly budgets, some hours into the second month. To wait for a
+// liftBudgets is the time at which users lift the monthly budgets, some hours into the second month. A wait for a
 // third month would take longer than a world lasts.
 const liftBudgets = 30 * time.Hour
 
@@ -189,7 +189,7 @@ func (u *users) drawMonth(name string, s *record.QueueSettings) {
 	}
 }
 
-// duration returns how long a task really takes on a machine, from start to end.
+// duration returns the real run time of a task on a machine, from start to end.
 func (u *users) duration(a *wire.Assignment, o apitypes.Offer) time.Duration {
 	j := u.byName[a.JobName]
 	if j == nil {
@@ -216,8 +216,8 @@ func (u *users) drawEndless(j *userJob) {
 	}
 }
 
-// drawDeadly makes some tasks kill the agents of their machines, in worlds where machines fail at all. Tasks that save
-// their work are excluded.
+// drawDeadly makes some tasks kill the agents of their machines, in worlds where machines fail. It excludes tasks
+// that save their work.
 func (u *users) drawDeadly(j *userJob) {
 	tireless := u.w.opt.Break == breaks.Tireless
 	if u.w.faults.Dies == 0 && !tireless || u.w.opt.steady {

@@ -1,7 +1,7 @@
 // Package breaks lists the bugs that the simulator can inject into the system under test, to show that the invariants
-// detect them. It has their names, the effects of a broken store and broken functions on transactions, and the kinds of
-// worlds in which a bug matters. Most bugs are a single line in the world at the place that they break; those are not
-// here.
+// detect them. It has their names, the effects of a broken store and broken functions on transactions, and the kinds
+// of worlds in which a bug has an effect. Most bugs are a single line of package sim, at the place that they break,
+// and are not in this package.
 package breaks
 
 import (
@@ -52,10 +52,10 @@ const (
 	Herd Kind = "herd"
 	// Headless: the success of a gang's chief is not reported to its gang.
 	Headless Kind = "headless"
-	// NoHold: sessions do not lock the queues that share a quota with theirs, so their usage may have changed since
-	// they were read.
+	// NoHold: sessions do not lock the other queues that share a quota with theirs. The usage of these queues may
+	// have changed since it was read.
 	NoHold Kind = "no-hold"
-	// OldPrice: the broker forgets current spot prices, and charges machines at the price of their purchase.
+	// OldPrice: the broker forgets current spot prices, and charges a machine at the price at its purchase.
 	OldPrice Kind = "old-price"
 	// Overtaking: overdue tasks are overtaken in their queue.
 	Overtaking Kind = "overtaking"
@@ -87,7 +87,7 @@ const (
 	Fleeting Kind = "fleeting"
 	// Crowding: usage of an account's reserved machines is not recorded.
 	Crowding Kind = "crowding"
-	// Overcommitted: the broker forgets how much of a commitment a gang uses, and counts one machine.
+	// Overcommitted: the broker forgets the part of a commitment that a gang uses, and counts one machine.
 	Overcommitted Kind = "overcommitted"
 	// Circling: the broker forgets that a reservation was full, so a gang that found no room there tries it again at
 	// once.
@@ -171,7 +171,8 @@ func All() []Kind {
 		Ungated, Presuming, Unlisted, Lingering, Repeating, Oblivious, Undated}
 }
 
-// forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
+// forgotten lists the fields that a broken store loses: the records that have them, and the texts at their start and
+// end.
 var forgotten = map[Kind]struct{ of, from, to string }{
 	NoBudget:    {"job", `"budgetUSD":`, ","},
 	NoGang:      {"task#", `,"gang":"`, `"`},
@@ -350,7 +351,7 @@ func (b Kind) Serves() bool { return b == Abandoned || b == Boastful || b == Ver
 // Policies reports whether the bug needs a policy.
 func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }
 
-// onWorkers returns the transaction as a store applies it that is broken for workers.
+// onWorkers returns the transaction as a store with a bug for workers applies it.
 func (b Kind) onWorkers(tx store.Tx) store.Tx {
 	if b == Communal {
 		return b.rekeyed(tx)

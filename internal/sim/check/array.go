@@ -7,7 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// checkParallel checks that no more members of an array have machines, or get them, than may run at the same time.
+// checkParallel checks that at most the permitted number of members of an array have machines, or get them, at the
+// same time.
 func (c *Checker) checkParallel(s *Job, task int) {
 	if s.user == nil {
 		return
@@ -32,8 +33,8 @@ func (c *Checker) checkParallel(s *Job, task int) {
 	}
 }
 
-// excused reports whether the failure of a task, or that it never ran because of one, may be ignored by tasks that wait
-// for its whole array.
+// excused reports whether tasks that wait for a whole array may ignore that one of its tasks failed, or never ran
+// because of a failure.
 func (s *Job) excused(task int) bool {
 	switch s.progress.Phases[task] {
 	case record.PhaseExcused:

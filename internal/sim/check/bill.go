@@ -36,8 +36,9 @@ func (c *Checker) marketRecord(w *store.Write) {
 	}
 }
 
-// missedFor is the maximum time, if the broker's own parts work, for which a machine that no longer runs may still be
-// charged. Then its loss must be detected. bookedWithin is the maximum age of the prices by which the broker books.
+// missedFor is the maximum time for which a machine that no longer runs may still be charged, if the broker's own
+// parts work. Within that time its loss must be detected. bookedWithin is the maximum age of the prices by which the
+// broker books.
 const (
 	missedFor    = 20 * time.Minute
 	bookedWithin = 10 * time.Minute
@@ -106,7 +107,8 @@ func (c *Checker) missedSpikes(s *Job, cluster, listing string) float64 {
 }
 
 // booked compares the booked cost of each attempt with the real cost of its machines, at the prices that the broker
-// knew when it was booked: never less if the broker knew of the machines, and not much more.
+// knew at the time of the booking. The booked cost must not be much higher. If the broker knew of the machines, it
+// must not be lower.
 func (c *Checker) booked(s *Job) {
 	for _, a := range s.order {
 		id := a.cluster
@@ -148,8 +150,8 @@ func (c *Checker) highestPrice(a apitypes.Attempt, released time.Time) float64 {
 	return usd
 }
 
-// bills returns the minimum and maximum that an attempt may be booked with: by the prices known shortly before, and by
-// those known at that time.
+// bills returns the minimum and maximum cost with which an attempt may be booked: by the prices known shortly before
+// the booking, and by those known at that time.
 func (c *Checker) bills(s *Job, a apitypes.Attempt, id string) (least, most float64) {
 	if !a.Offer.Spot {
 		usd := c.billOf(s, id, nil)

@@ -30,7 +30,8 @@ const (
 	InvEvent = "no event is lost"
 	// InvForward: a job's state only moves forward; a finished job does not change.
 	InvForward = "a job moves forward"
-	// InvCounts: Job.Progress and Job.Succeeded agree with the tasks, and no task is ready before its parents.
+	// InvCounts: Job.Progress and Job.Succeeded agree with the tasks, and no task is ready before its parents have
+	// succeeded.
 	InvCounts = "progress agrees with the tasks"
 	// InvFinished: a task that succeeded stays so and is never run again.
 	InvFinished = "a finished task never runs again"
@@ -42,8 +43,8 @@ const (
 	InvQueued = "a queued task waits in its queue"
 	// InvQuota: a queue's usage is the sum of the attempts that hold resources, and within its quota.
 	InvQuota = "a queue's usage is its attempts'"
-	// InvMonth: the spent and the reserved amount of a queue in a month are the sums over its attempts. When more is
-	// reserved, the total does not exceed the budget.
+	// InvMonth: the spent and the reserved amount of a queue in a month are the sums over its attempts. When a
+	// further amount is reserved, the total does not exceed the budget.
 	InvMonth = "a month's budget is kept"
 	// InvGang: the machines of a task are bought together, and it starts on all of them or none.
 	InvGang = "a gang starts whole or not at all"
@@ -76,8 +77,8 @@ const (
 	// InvAssigned: an agent gets only the assignment of its own open attempt, and the outputs of the task's parents
 	// exist.
 	InvAssigned = "an agent runs its own attempt"
-	// InvChunk: a member that ran in the attempt of another succeeds only if its outputs are stored, and does not run
-	// again.
+	// InvChunk: a member that ran in the attempt of another member succeeds only if its outputs are stored, and does
+	// not run again.
 	InvChunk = "a member of a chunk runs to its end, once"
 	// InvCheckpoint: the checkpoint to resume from exists, and is the last one that was recorded.
 	InvCheckpoint = "no saved work is lost"
@@ -198,7 +199,8 @@ type refusal struct {
 	text  string
 }
 
-// avoided is a block within which nothing may be bought. One for lack of quota ends with a machine of its class.
+// avoided is a block within which nothing may be bought. A block for lack of quota ends when a machine of its class
+// ends.
 type avoided struct {
 	block apitypes.Block
 	since time.Time

@@ -5,8 +5,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// chunked reports whether a task may run in the attempt of another member of its array. It may then have no attempt
-// with a lower number.
+// chunked reports whether a task may run in the attempt of another member of its array. Such a task may have no
+// attempt with a lower number.
 func (s *Job) chunked(task int) bool {
 	if s.user == nil || task >= len(s.user.Spec.Tasks) || s.user.Spec.Tasks[task].ShareGroup == 0 {
 		return false
@@ -15,8 +15,8 @@ func (s *Job) chunked(task int) bool {
 	return a != nil
 }
 
-// chunkAssigned checks that the members of a chunk, which a machine was assigned by a call that started in a step, had
-// not succeeded before.
+// chunkAssigned checks the members of a chunk that was assigned to a machine by a call that started in a step. None
+// of them may have succeeded before that step.
 func (c *Checker) chunkAssigned(s *Job, m *Machine, a *wire.Assignment, began int) {
 	for i := range a.Chunk {
 		task := s.user.ByTask[a.Chunk[i].Task]
@@ -40,7 +40,7 @@ func (c *Checker) chunkTask(s *Job, old, t record.Task) {
 	c.Count("members that succeeded in the attempt of another")
 }
 
-// chunkAttempt checks an attempt that gets its first record at its end. It holds nothing itself.
+// chunkAttempt checks an attempt that gets its first record at its end. Such an attempt holds no machines itself.
 func (c *Checker) chunkAttempt(s *Job, of *attemptState) {
 	if !s.chunked(of.task) || of.USD != 0 || of.ReservedUSD != 0 {
 		c.Violatef(InvChunk, "attempt %d of task %d of %s has ended before it began", of.attempt, of.task, s.ID)

@@ -152,8 +152,7 @@ func (c *Checker) taken(id string) {
 // scriptFailed is the exit code of the scripts that fail.
 const scriptFailed = 1
 
-// needsMoreThanLimit reports whether the reason of a job's failure is that it needs more than the limit of the
-// deployment.
+// needsMoreThanLimit reports whether a job failed because it needs more than the limit of the deployment.
 func (c *Checker) needsMoreThanLimit(j record.Job) bool {
 	if c.cfg.Limit.None() || !strings.Contains(j.Reason, "the broker's limit is") {
 		return false
@@ -251,8 +250,8 @@ func (c *Checker) overspend(s *Job) float64 {
 	return usd
 }
 
-// leaseSlack is the maximum time by which a lease may end later than the money for it is used up. A lease counts from
-// the answer to the launch, and the cloud bills from a moment before (see the known limits in docs/roadmap.md).
+// leaseSlack is the maximum time from the end of the money for a lease to the end of the lease. A lease counts from
+// the answer to the launch, and the cloud bills from a moment before that (see the known limits in docs/roadmap.md).
 const leaseSlack = time.Second
 
 // deadline checks that a promised deadline was met.

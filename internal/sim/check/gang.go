@@ -89,8 +89,8 @@ func (c *Checker) checkBroken() {
 	c.gangs.heard = c.gangs.heard[:0]
 }
 
-// noteLeaving records which tasks of a gang save their work: the whole gang restarts with them, even if a task that
-// breaks later could restart by itself.
+// noteLeaving records the tasks of a gang that save their work. The whole gang restarts with them, even if a task
+// that breaks later could restart by itself.
 func (g *gangChecker) noteLeaving(s *Job, task int) {
 	for _, i := range s.gang(task) {
 		id := record.ClusterID(s.ID, i, s.Tasks[i].Attempt)
@@ -210,7 +210,7 @@ func (s *Job) runs(task int) bool {
 	return cl.Command == string(wire.Run) && cl.Outcome == ""
 }
 
-// checkTogether checks that a transaction admits and starts all unfinished tasks of a gang or none.
+// checkTogether checks that a transaction admits, or starts, either all unfinished tasks of a gang or none.
 func (c *Checker) checkTogether() {
 	for _, step := range []struct {
 		what string
@@ -243,7 +243,7 @@ func (s *Job) gangName(task int) string {
 	return s.user.Spec.Tasks[task].Gang
 }
 
-// gang returns the unfinished tasks of a task's gang; the task itself if it has none.
+// gang returns the unfinished tasks of a task's gang, or only the task if it has no gang.
 func (s *Job) gang(task int) (out []int) {
 	if s.gangName(task) == "" {
 		return []int{task}
@@ -256,7 +256,7 @@ func (s *Job) gang(task int) (out []int) {
 	return out
 }
 
-// narrow reports whether a job has a gang with more tasks than its queue or an ancestor lets run at once.
+// narrow reports whether a job has a gang with more tasks than may run at once in its queue or an ancestor.
 func (c *Checker) narrow(s *Job) bool {
 	most, name := 0, s.Record.Queue
 	for range len(c.queues) {

@@ -261,12 +261,12 @@ func (c *Checker) newAttempt(s *Job, of *attemptState) {
 // outageFor is the length of an outage of the broker that must not lose work.
 const outageFor = 30 * time.Minute
 
-// healthyFor is the time after the command to run for which no cluster may be given up, whether its agents call or
-// not.
+// healthyFor is the time after the command to run in which no cluster may be given up, even if its agents do not
+// call.
 const healthyFor = 5 * time.Minute
 
-// checkLost checks that a cluster that is given up had time to report after its command to run, and that the broker has
-// not answered its agents for longer than an outage may take.
+// checkLost checks two conditions for a cluster that is given up: it had time to report after its command to run, and
+// the broker has not answered its agents for longer than an outage may take.
 func (c *Checker) checkLost(s *Job, a apitypes.Attempt) {
 	cluster := record.ClusterID(a.Job, a.Task, a.Number)
 	run, ok := s.commanded[cluster]
@@ -321,7 +321,7 @@ func (c *Checker) avoidAfter(a apitypes.Attempt) {
 	}
 }
 
-// blockRecord allows launches again that were refused for lack of quota, from the end of the block on, if machines that
+// blockRecord allows new launches that were refused for lack of quota, from the end of the block on, if machines that
 // used the quota are being released.
 func (c *Checker) blockRecord(w *store.Write) {
 	k := decode[apitypes.Block](c, w)
@@ -396,7 +396,8 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 		s.heard[id] = true
 	}
 	if cl.Command == string(wire.Run) && old.Command != cl.Command {
-		// The time counts from the decision, however slow its commit was, if the record has the time of the decision.
+		// The time counts from the decision, even if its commit was slow, provided that the record has the time of
+		// the decision.
 		s.commanded[id] = c.Now
 		if cl.Since.After(old.Since) {
 			s.commanded[id] = cl.Since

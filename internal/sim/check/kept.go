@@ -14,7 +14,7 @@ const (
 	InvKept = "machines are kept for debugging"
 )
 
-// Lingers is called when an agent keeps the files of its failed task. The first call for a cluster counts.
+// Lingers is called when an agent keeps the files of its failed task. Only the first call for a cluster counts.
 func (c *Checker) Lingers(m *Machine) {
 	if s := c.Jobs[record.ClusterJob(m.Cluster)]; s != nil {
 		if _, known := s.lingered[m.Cluster]; !known {
@@ -45,9 +45,9 @@ func (c *Checker) keptRecord(s *Job, old, cl record.Cluster) {
 	}
 }
 
-// checkKept checks a kept cluster that is released. Early release is allowed if its job has succeeded, or is
-// cancelled or suspended; if the money of the job or of its queue's month is used up; and if the cluster is gone,
-// silent, or reclaimed. A cluster that was reclaimed before its task failed is not kept at all.
+// checkKept checks a kept cluster that is released. Early release is allowed in three cases: its job has succeeded,
+// or is cancelled or suspended; the money of the job or of its queue's month is used up; or the cluster has ended, is
+// silent, or was reclaimed. A cluster that was reclaimed before its task failed is not kept at all.
 func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 	since := s.lingered[cl.ID]
 	wanted := cl.State == record.ClusterDoomed && cl.KeptUntil.IsZero()
@@ -75,7 +75,7 @@ func (c *Checker) moneyBounds(s *Job) bool {
 	return s.user.Spec.Budget > 0 || c.month.paid(s.Record.Queue, c.queues)
 }
 
-// recordedSuspended reports whether the records of a job or of its queues say that it must hold nothing.
+// recordedSuspended reports whether, by the records of a job or of its queues, the job must hold no machines.
 func (c *Checker) recordedSuspended(s *Job) bool {
 	if s.Record.Suspended() != nil {
 		return true

@@ -51,8 +51,8 @@ func (c *Checker) checkLedger(s *Job) {
 	}
 }
 
-// slots returns the number of running tasks of its queue as which an attempt counts. An attempt on a worker counts
-// with its worker.
+// slots returns the number of running tasks as which an attempt counts in its queue. An attempt on a worker counts as
+// part of its worker.
 func slots(a *attemptState) int {
 	if _, worker := record.JobOfPool(a.Offer.Region); worker && a.Assigned() {
 		return 0

@@ -19,8 +19,8 @@ type lostWork struct {
 	time, before time.Duration // in all, and before the last loss
 }
 
-// spotLost records the work that a task lost when an attempt on spot ended: the time that its first machine to be taken
-// ran it, without the part that a checkpoint of the attempt saved.
+// spotLost records the work that a task lost when an attempt on spot ended: the time for which the task ran until the
+// first of its machines was taken, without the part that a checkpoint of the attempt saved.
 func (c *Checker) spotLost(s *Job, a apitypes.Attempt) {
 	cluster := record.ClusterID(a.Job, a.Task, a.Number)
 	if !a.Offer.Spot || a.Started.IsZero() ||

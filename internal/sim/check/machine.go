@@ -35,7 +35,7 @@ type Wanted struct {
 	Failures  []int     // runs of each task that ended with an exit code
 	Deadly    []bool    // tasks that kill the agent of their machine in each run
 	Endless   []bool    // tasks that end only when their gang's chief does
-	// Waits is since when the job is suspended, confirmed by the broker; zero if it is not.
+	// Waits is the time since which the job is suspended, as confirmed by the broker; zero if it is not suspended.
 	Waits time.Time
 }
 
@@ -65,8 +65,8 @@ type Machine struct {
 // Alive reports whether the machine runs.
 func (m *Machine) Alive() bool { return m.Ended.IsZero() }
 
-// billBy returns the cost of a machine, USD: for the time that its cloud bills, and a spot machine at the price of each
-// moment by the course of prices.
+// billBy returns the cost of a machine, in USD, for the time that its cloud bills. The price of a spot machine at
+// each moment is taken from the course of prices.
 func (c *Checker) billBy(m *Machine, p weather.Course) float64 {
 	from, until := m.Launched, m.Ended
 	if weather.Serverless(m.Service) {

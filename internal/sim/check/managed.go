@@ -12,7 +12,7 @@ import (
 )
 
 // Invariants of managed services. In addition, a place counts as a machine: it has a record or is about to be ended,
-// nothing of it remains, and its bill is the ledger's.
+// nothing of it remains, and its bill equals the amount in the ledger.
 const (
 	// InvApp: the application of an attempt succeeds at most once.
 	InvApp = "an application succeeds once"
@@ -21,9 +21,9 @@ const (
 	InvNoticed = "a lost place is noticed"
 )
 
-// noticedWithin is the maximum time that an attempt may last after its service has lost it. The broker asks every few
-// seconds, but a call may take minutes and fail, and the broker may crash during each. Time in which the service
-// accepts no calls does not count, and neither does time in which functions get no messages.
+// noticedWithin is the maximum time from the loss of an attempt by its service to the end of the attempt. The broker
+// polls every few seconds, but a call may take minutes and fail, and the broker may crash during each. Time in which
+// the service accepts no calls does not count, and neither does time in which functions get no messages.
 const noticedWithin = 30 * time.Minute
 
 // missedPlaceFor is the maximum time, if the broker's own parts work, for which a place that has ended may still be
@@ -110,8 +110,8 @@ func (c *Checker) checkNoticed(s *Job, m *Machine) {
 	}
 }
 
-// invalid reports whether a service has refused a place because its request is invalid: another place would be refused
-// as well.
+// invalid reports whether a service has refused a place because its request is invalid. The service would refuse
+// another place, too.
 func (c *Checker) invalid(a *attemptState) bool {
 	return a.Offer.Service != "" && slices.ContainsFunc(c.refusals[a.cluster], func(r refusal) bool {
 		return r.text == a.Reason && r.kind == cloud.Invalid && !r.ended

@@ -22,7 +22,7 @@ func newMonthChecker() monthChecker {
 	return monthChecker{spent: map[string]float64{}, ever: map[string]bool{}, most: map[string]float64{}}
 }
 
-// paid reports whether a queue or an ancestor has had a budget: tasks there may wait for money.
+// paid reports whether a queue or an ancestor of it has had a budget. Tasks there may wait for money.
 func (m *monthChecker) paid(queue string, queues map[string]apitypes.Queue) bool {
 	for range record.MaxTree {
 		if m.ever[queue] {
@@ -135,11 +135,11 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 	return sum
 }
 
-// plenty is the multiple of the maximum cost of a task's machines from which on a budget suffices, whatever data are
+// plenty is a multiple of the maximum cost of a task's machines. A budget of that amount suffices, whatever data are
 // moved.
 const plenty = 2.5
 
-// checkPaid checks that no task was admitted with too little money to buy machines: it has to wait instead.
+// checkPaid checks that no task was admitted with too little money to buy machines. Such a task has to wait.
 func (c *Checker) checkPaid(s *Job, a *attemptState) {
 	if a.Outcome != apitypes.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
 		return

@@ -12,12 +12,13 @@ import (
 
 // For moves in pools, at every transaction:
 const (
-	// InvMove: a task for which others were moved gets their place while it is kept, unless a machine became
+	// InvMove: a task for which others were moved gets their place while the place is kept, unless a machine became
 	// unavailable or the task was replanned.
 	InvMove = "a move admits the task it was made for"
 	// InvKeptRoom: room on a machine that is kept for a task is not given to another.
 	InvKeptRoom = "kept room is not given to others"
-	// InvAgain: a task that was stopped for others has run for long enough since: twice as long each time.
+	// InvAgain: a task that was stopped for others is stopped again only after it has run for long enough. That time
+	// doubles with each stop.
 	InvAgain = "nothing is moved again too early"
 )
 

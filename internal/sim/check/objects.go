@@ -21,8 +21,8 @@ const (
 	InvObject = "no incomplete object is read"
 	// InvPlace: an attempt writes to the store of the place where it runs, if there is one.
 	InvPlace = "an attempt keeps its data where it runs"
-	// InvUpload: a multipart upload is completed only when its agent requests that, and its parts are deleted with
-	// the attempt's machines.
+	// InvUpload: a multipart upload is completed only at its agent's request, and its parts are deleted with the
+	// attempt's machines.
 	InvUpload = "no upload outlives its attempt"
 )
 
@@ -60,7 +60,7 @@ func owns(attempt string, rank int, uri string) bool {
 	return path.Base(path.Dir(dir)) == "ckpt" && of == cluster && rank == 0
 }
 
-// Granted checks the grants that an attempt, which started in a step, got by one call. what is "read" or "write".
+// Granted checks the grants that an attempt got by one call, which started in a step. what is "read" or "write".
 func (c *Checker) Granted(m *Machine, attempt, what, uri string, began int) {
 	if c.finished(m, began) {
 		c.Violatef(InvGrant, "%s of %s had finished but is granted to %s %s", m.ID, m.Cluster, what, uri)
@@ -99,7 +99,7 @@ func (c *Checker) Absent(m *Machine, uri string) {
 	c.Violatef(InvObject, "%s of %s reads %s, which was never completed", m.ID, m.Cluster, uri)
 }
 
-// Denied is called when an agent that has sent all parts learns that the upload does not exist, by a call that
+// Denied is called when an agent has sent all parts and then learns that the upload does not exist, by a call that
 // started in a step. That is correct only if its attempt has finished.
 func (c *Checker) Denied(m *Machine, uri string, began int) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]

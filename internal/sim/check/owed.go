@@ -26,14 +26,15 @@ const owedWithin = 2*10*time.Minute + 5*time.Minute
 // errLooked ends a session that is only run to see its decisions.
 var errLooked = errors.New("sim: this session is not committed")
 
-// owedChecker has, by the root of a tree of queues, since when each look found that a session would stop something.
+// owedChecker has, by the root of a tree of queues, the time since which each check found that a session would stop a
+// cluster.
 type owedChecker struct {
 	since map[string]time.Time
 	calm  bool // faults have stopped
 }
 
-// checkOwed runs a session over each tree of queues in which a task waits, without committing it. If the session would
-// stop a task for another at every look, the broker runs no session there.
+// checkOwed runs a session over each tree of queues in which a task waits, without committing it. If the session
+// would stop a task for another one at every check, the broker runs no session there although it should.
 func (c *Checker) checkOwed() {
 	if c.Stormy && !c.owed.calm || len(c.pool.order) > 0 {
 		return // a session may fail, or needs to know which machines of pools are free
@@ -76,8 +77,8 @@ func (c *Checker) checkTree(root, queue string) {
 	}
 }
 
-// wouldStop returns a cluster that a session over a queue's tree would stop, and the waiting task that it
-// would stop it for.
+// wouldStop returns a cluster that a session over a queue's tree would stop, and the waiting task for which it would
+// stop the cluster.
 func (c *Checker) wouldStop(queue string) (cluster, waits string) {
 	in := session.Input{Config: c.cfg, Policy: c.policy.policy, Mover: weather.Moves(), Pools: &[]record.PoolSeen{}}
 	if in.Policy == nil {

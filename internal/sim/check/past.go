@@ -13,10 +13,10 @@ import (
 
 // For jobs that expire or are removed:
 const (
-	// InvLiving: records and objects of a job are marked only after it has finished, and removed only when its time has
-	// passed or a user has removed it.
+	// InvLiving: records and objects of a job are marked only after the job has finished. They are removed only when
+	// its time has passed or a user has removed it.
 	InvLiving = "nothing of a living job expires"
-	// InvUsage: usage counts a job that has finished, expired or was removed as its attempts were.
+	// InvUsage: the usage counts a finished, expired or removed job by the same amounts as its attempts.
 	InvUsage = "usage is the same after expiry"
 	// InvGone: of a job that was removed, nothing stays but its record.
 	InvGone = "nothing of a removed job is left"
@@ -72,7 +72,7 @@ func (c *Checker) checkPast(s *Job, old, j record.Job) {
 	}
 }
 
-// checkHeld compares what a finished job held by its record with what it held by its attempts.
+// checkHeld compares the resources that a finished job held, by its record and by its attempts.
 func (c *Checker) checkHeld(s *Job, j record.Job) {
 	var tasks, vcpu float64
 	for _, h := range j.Past.Held {

@@ -8,14 +8,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// noPlan is since when a job has had no feasible plan, and whether that ever had another cause than blocks that end.
+// noPlan is the time since which a job has had no feasible plan, and whether that ever had another cause than blocks
+// that end.
 type noPlan struct {
 	since  time.Time
 	closed bool
 }
 
-// Infeasible records that a job has no feasible plan. It may fail for that, unless there would be a plan once blocks
-// have ended (opens).
+// Infeasible records that a job has no feasible plan. The job may fail for that, unless opens is true: there would be
+// a plan once blocks have ended.
 func (c *Checker) Infeasible(name string, opens bool) {
 	n, told := c.noPlan[name]
 	if !told {
@@ -25,7 +26,7 @@ func (c *Checker) Infeasible(name string, opens bool) {
 	c.noPlan[name] = n
 }
 
-// checkPatience checks that a job that failed for lack of a plan has waited for blocks as long as configured.
+// checkPatience checks a job that failed for lack of a plan: it must have waited for blocks as long as configured.
 func (c *Checker) checkPatience(s *Job, n noPlan) {
 	spec := s.user.Spec
 	if n.closed || spec.Infeasible != dag.Retry || !strings.HasPrefix(s.Record.Reason, "no feasible plan") {

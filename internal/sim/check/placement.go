@@ -18,7 +18,7 @@ const (
 // place is the location of one machine of an attempt. Unknown parts are empty.
 type place struct{ region, zone, rack, machine string }
 
-// placesOf returns where an attempt's machines are, by its offer and the labels of pool machines.
+// placesOf returns the places of an attempt's machines, by its offer and the labels of pool machines.
 func (c *Checker) placesOf(a apitypes.Attempt) (at []place) {
 	if !a.Assigned() {
 		for range a.Nodes {
@@ -140,7 +140,8 @@ func (c *Checker) checkGroups(s *Job, a apitypes.Attempt, mine []place) {
 		c.Count("spread or packed")
 		for i, x := range all {
 			if s.serves(a.Task) && i == len(mine) {
-				break // others may have two attempts, one of which is about to end; they were checked before
+				// other attempts may include two of one task, one of which is about to end; they were checked before
+				break
 			}
 			together := 0
 			for _, y := range all {

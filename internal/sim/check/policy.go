@@ -16,7 +16,7 @@ const (
 	// InvSpace: the use of a namespace in a queue's record is the sum over the attempts of its jobs.
 	InvSpace = "a namespace holds its attempts"
 	// InvWindow: a machine with a time window gets work only in its hours, and only work that can be saved. After its
-	// hours the work continues only as long as it takes to save it.
+	// hours the work continues only until it is saved.
 	InvWindow = "a machine works in its hours"
 )
 
@@ -45,7 +45,7 @@ func (c *Checker) Labelled(pool, machine string, labels map[string]string) {
 	}
 }
 
-// overtakeLimit returns how long a task may wait until it must not be overtaken any more.
+// overtakeLimit returns the time for which a task may wait before it must not be overtaken any more.
 func (c *Checker) overtakeLimit() time.Duration {
 	p := c.policy.policy
 	if p != nil && slices.Contains(p.Actions, "reserve") && slices.Contains(p.Actions, "backfill") {

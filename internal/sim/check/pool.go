@@ -164,7 +164,7 @@ func taken(before, now record.Partition) []string {
 	return out
 }
 
-// checkFreed checks that an attempt whose assignment is removed has finished, is about to, or was refused.
+// checkFreed checks that an attempt whose assignment is removed has finished, is about to finish, or was refused.
 func (c *Checker) checkFreed(cluster string) {
 	s := c.Jobs[record.ClusterJob(cluster)]
 	if s == nil {
@@ -244,7 +244,7 @@ func (c *poolChecker) assigned() int {
 	return n
 }
 
-// Begun checks an agent that a pool machine starts, against all that were started for the same cluster.
+// Begun checks an agent that a pool machine starts, against all agents that were started for the same cluster.
 func (c *Checker) Begun(host string, run *Machine, all []*Machine) {
 	s := c.Jobs[record.ClusterJob(run.Cluster)]
 	if s == nil || !s.has(run.Cluster) {
@@ -262,7 +262,8 @@ func (c *Checker) Begun(host string, run *Machine, all []*Machine) {
 	s.machines = append(s.machines, run)
 }
 
-// OnMachine checks that the tasks that really run on a pool machine fit it, after it has obeyed its orders.
+// OnMachine checks that the tasks that really run on a pool machine fit on it, after the machine has obeyed its
+// orders.
 func (c *Checker) OnMachine(pool, machine string, cpus float64, running []*Machine) {
 	var sum float64
 	for _, run := range running {

@@ -10,10 +10,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
-// For tasks that are stopped for others, at every transaction; and the total duration of a job:
+// Invariants of tasks that are stopped for others, which are checked at every transaction, and of the total duration
+// of a job.
 const (
-	// InvThrown: a task is stopped for others no more often than its work can be halved down to the time of a start, so
-	// the lost work is bounded by the job's own work.
+	// InvThrown: the number of times that a task is stopped for others is limited. Its work can be halved only that
+	// often before it is as short as a start. So the lost work is bounded by the job's own work.
 	InvThrown = "work lost by reclaiming is bounded"
 	// InvTurn: if a task is stopped for another one, that other task is never stopped for the first.
 	InvTurn = "two tasks never stop each other"
@@ -25,10 +26,11 @@ const (
 // of its gang come late.
 const lag = time.Hour
 
-// placedWaits is the total time until the broker notices that a place is free.
+// placedWaits is the total time until the broker finds that a place is free.
 const placedWaits = 12 * time.Hour
 
-// GiveUp is the time after the end of the faults at which users cancel jobs that can never run. They repeat this.
+// GiveUp is the time after the end of the faults at which users cancel jobs that can never run. They repeat the
+// request.
 const GiveUp = 2 * time.Hour
 
 // reclaimChecker records which tasks were stopped for which.
@@ -93,16 +95,17 @@ func (s *Job) longest(task int) time.Duration {
 	return time.Duration(float64(slowest) * s.user.Factor[task])
 }
 
-// mostStops returns how often a task may be stopped for others: it runs twice as long each time.
+// mostStops returns the number of times that a task may be stopped for others. Its minimum run time doubles with each
+// stop.
 func (s *Job) mostStops(task int, restart time.Duration) int {
 	runs := s.longest(task) + lag
 	tries := 1 + s.user.Spec.Tasks[task].RetriesAfter(scriptFailed)
 	return tries * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
 }
 
-// Bound sets the time by which running jobs must end, now that faults have stopped. It is the time of all work in
-// their tree of queues, task after task with all allowed starts, plus the time that they may wait for money, places
-// and better prices.
+// Bound sets the time by which running jobs must end, after faults have stopped. It is the time of all work in their
+// tree of queues, one task after the other with all allowed starts, plus the time for which they may wait for money,
+// places and better prices.
 func (c *Checker) Bound() {
 	c.owed.calm = true
 	trees := map[string]time.Duration{}
@@ -142,7 +145,7 @@ func (c *Checker) Bound() {
 		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Finished() {
 			s.calm = c.Now
 			s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + trees[c.root(s.Record.Queue)])
-			if placed { // it may wait until other tasks leave its place, and tasks of its queue wait for it
+			if placed { // the job may wait until other tasks leave its place, and tasks of its queue wait for the job
 				s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + all + latest + placedWaits)
 			}
 			if s.Record.Deadline.After(c.Now) { // it may wait for a better price until then

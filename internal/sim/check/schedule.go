@@ -31,8 +31,8 @@ func (c *Checker) queueRecord(w *store.Write) {
 	}
 }
 
-// checkQuotas checks that queues that hold more keep their quota and those of their ancestors. Lowering a quota below
-// the current use takes nothing away.
+// checkQuotas checks that queues whose use grows stay within their quota and those of their ancestors. A quota may be
+// lowered below the current use, which takes nothing away.
 func (c *Checker) checkQuotas() {
 	for _, name := range c.grown {
 		for above := 0; above <= len(c.queues); above++ {
@@ -68,7 +68,7 @@ func (c *Checker) checkQuotas() {
 	c.grown = c.grown[:0]
 }
 
-// checkLimit compares the machines that attempts have bought, at the most that they may cost, with the limit of the
+// checkLimit compares the machines that attempts have bought, at their maximum cost, with the limit of the
 // deployment. Machines of pools are not bought.
 func (c *Checker) checkLimit() {
 	if c.cfg.Limit.None() {
@@ -82,7 +82,7 @@ func (c *Checker) checkLimit() {
 	}
 }
 
-// bought returns how many machines attempts have bought, and the most that they may cost together, in USD per hour.
+// bought returns the number of machines that attempts have bought, and their maximum total cost in USD per hour.
 func (c *Checker) bought() (machines int, usd float64) {
 	for _, s := range c.order {
 		for _, a := range s.order {
@@ -101,7 +101,8 @@ func (c *Checker) exceeds(machines int, usd float64) bool {
 	return limit.Machines > 0 && machines > limit.Machines || limit.USDPerHour > 0 && usd > limit.USDPerHour+Rounding
 }
 
-// heldOf returns how much of a resource the attempts of a queue and its descendants hold, independent of its record.
+// heldOf returns the amount of a resource that the attempts of a queue and its descendants hold, independent of the
+// queue's record.
 func (c *Checker) heldOf(q apitypes.Queue, resource string) float64 {
 	sum := c.ownHold(q.Name, resource)
 	for _, x := range c.queues {
@@ -191,7 +192,7 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	}
 }
 
-// promise is room that others were stopped for, and the time for which it is kept.
+// promise is room for which others were stopped, and the time for which it is kept.
 type promise struct{ since, until time.Time }
 
 // promised returns the time of the decision to keep room free. It may be seconds before the commit. A task that
@@ -249,13 +250,13 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 // waits for a worker instead.
 func (s *Job) waitsInTurn(task int, at time.Time) bool { return !s.shares(task) && s.couldGo(task, at) }
 
-// since returns when a task started to wait; time while its job was suspended does not count.
+// since returns the time at which a task started to wait. Time while its job was suspended does not count.
 func (s *Job) since(task int) time.Time {
 	return later(later(s.Tasks[task].ReadyAt, s.Tasks[task].NotBefore), s.Record.Resumed())
 }
 
-// couldGo reports whether a task and its whole gang have been in the queue since before a time, with a sufficiently new
-// plan. A job with a deadline can not run before the bids of its plan decide whether it waits for a better price.
+// couldGo reports whether a task and its whole gang have been in the queue since before a time, with a sufficiently
+// new plan. A job with a deadline cannot run before the bids of its plan decide whether it waits for a better price.
 func (s *Job) couldGo(task int, at time.Time) bool {
 	if !s.Record.Deadline.IsZero() && s.Record.Bids.Version < s.Record.Plan.Version {
 		return false
@@ -278,8 +279,8 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 	return s.waiting[task] != 0
 }
 
-// couldGoSince returns when a task that could run became able to, with its whole gang: they were in their queue, and
-// the plan that they waited for existed.
+// couldGoSince returns the time since which a task has been able to run with its whole gang: they were in their
+// queue, and the plan that they waited for existed.
 func (s *Job) couldGoSince(task int) (since time.Time) {
 	for _, i := range s.gang(task) {
 		at := s.entered[i]
@@ -294,7 +295,7 @@ func (s *Job) couldGoSince(task int) (since time.Time) {
 	return since
 }
 
-// anyBlock reports whether any location was blocked at a time: a waiting task may wait for that.
+// anyBlock reports whether any location was blocked at a time. A waiting task may wait for the end of a block.
 func (c *Checker) anyBlock(at time.Time) bool {
 	for r := range c.store.All() {
 		if !strings.HasPrefix(r.Key.Partition, "blocks") {

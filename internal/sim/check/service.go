@@ -11,12 +11,12 @@ import (
 
 // For services:
 const (
-	// InvReplicas: after faults have stopped, a replica that nothing prevents is ready within a bound and stays so; one
-	// that ends is restarted.
+	// InvReplicas: after faults have stopped, a replica that can run becomes ready within a bound and stays ready. A
+	// replica that ends is restarted.
 	InvReplicas = "a service has its replicas"
 	// InvHandOver: a replica that is replaced ends only when its replacement is ready.
 	InvHandOver = "a replica ends after its replacement is ready"
-	// InvUpdate: an update ends, and then all replicas run the version that they should.
+	// InvUpdate: an update ends, and then all replicas run the correct version.
 	InvUpdate = "an update replaces all replicas"
 )
 
@@ -143,7 +143,7 @@ func (c *Checker) overLimitWith(s *Job, task int) bool {
 	return c.exceeds(machines+nodes, usd+rate*float64(nodes))
 }
 
-// missedSince returns since when a replica that is not ready could have been ready or restarted.
+// missedSince returns the time since which a replica that is not ready could have been ready or restarted.
 func (s *Job) missedSince(task int) time.Time {
 	from := later(later(s.calm, s.planned), s.Record.Resumed())
 	from = later(later(from, s.served[task]), s.Tasks[task].ReadyAt)
@@ -155,6 +155,7 @@ func (s *Job) missedSince(task int) time.Time {
 	return from
 }
 
-// comesUpWithin is the maximum time that a replica may take if nothing prevents its start: the longest delay of a
-// retry, the start of its machines including the time to find them, and the time until it is ready.
+// comesUpWithin is the maximum time until a replica is ready if nothing prevents its start. It is the sum of the
+// longest delay of a retry, the start of its machines including the time to find them, and the time until the replica
+// is ready.
 const comesUpWithin = 2 * time.Hour

@@ -14,8 +14,8 @@ const (
 	InvSuspended = "a suspended job holds nothing"
 )
 
-// suspendedWithin is the maximum time for which a machine of a suspended job runs: until its work is saved or the
-// time for that is over, and then as long as any machine that is not needed any more.
+// suspendedWithin is the maximum time for which a machine of a suspended job runs: the time until its work is saved,
+// or the limit of that, plus the time for which any machine may run that is not needed any more.
 func (c *Checker) suspendedWithin() time.Duration {
 	return c.cfg.Overhead + c.cfg.StuckFor + ownedWithin
 }
@@ -27,7 +27,8 @@ type Suspensions struct {
 	Last   time.Time            // when the last suspension ends
 }
 
-// suspended returns since when a job must not be admitted, and since when it must hold nothing; zero if not.
+// suspended returns the time since which a job must not be admitted, and the time since which it must hold no
+// machines; zero if there is none.
 func (c *Checker) suspended(s *Job) (closed, empty time.Time) {
 	if s.user == nil || s.Record.State == apitypes.JobEnding || s.Record.State.Finished() {
 		return closed, empty

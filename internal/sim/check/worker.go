@@ -13,7 +13,7 @@ import (
 
 // For tasks that share machines, at every transaction:
 const (
-	// InvWorkerSize: the tasks on a worker hold no more than the machine that was bought has.
+	// InvWorkerSize: the tasks on a worker hold at most the resources of the bought machine.
 	InvWorkerSize = "a worker holds no more than its size"
 	// InvWorkerJob: a worker runs only tasks of its job.
 	InvWorkerJob = "a worker runs tasks of its job"
@@ -258,7 +258,8 @@ func (c *Checker) mayRun(s *Job, task int) bool {
 	return true
 }
 
-// roomOrNone reports whether a worker has room for a task, or no worker of its group runs or waits for a better price.
+// roomOrNone reports whether a worker has room for a task, or no worker of the task's group runs or waits for a
+// better price.
 func (c *Checker) roomOrNone(s *Job, part *record.Partition, task int) bool {
 	t := &s.user.Spec.Tasks[task]
 	cpus, gib := t.Hold()

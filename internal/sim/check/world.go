@@ -77,7 +77,7 @@ func (c *Checker) Marked(ids []string) {
 // Acked records that a function has handled an event.
 func (c *Checker) Acked(queue, id string) { c.handled[queue+"#"+id] = true }
 
-// injected reports whether an error was injected by the world or follows from one that was.
+// injected reports whether the world has injected an error, or the error follows from an injected one.
 func injected(err error) bool {
 	var c *cloud.Error
 	return errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrConflict) ||
@@ -92,7 +92,7 @@ func (c *Checker) Failed(fn string, d bus.Delivery, err error) {
 	}
 }
 
-// Refused is called when a handler rejects an event permanently, for which the world gives no reason.
+// Refused is called when a handler rejects an event permanently. The world never gives a reason for that.
 func (c *Checker) Refused(fn string, d bus.Delivery, err error) {
 	c.Violatef(InvErrors, "%s gives up %s %s: %v", fn, d.Type, d.ID, err)
 }
@@ -142,8 +142,8 @@ func (s *Job) has(cluster string) bool {
 	return s.attemptOf(cluster) != nil
 }
 
-// Launched checks that the purchase of machines was intended, and did not happen before. all are the machines of the
-// cluster, the fresh ones last.
+// Launched checks that the purchase of machines was intended, and was not made before. all are the machines of the
+// cluster, the new ones last.
 func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s := c.Jobs[record.ClusterJob(spec.Cluster)]
 	if s == nil || !s.has(spec.Cluster) {
@@ -156,9 +156,9 @@ func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s.machines = append(s.machines, all[len(all)-fresh:]...)
 }
 
-// Unheeded is called when a machine is preempted that its cloud had announced, but its task got no command to save
-// its work. A failed attempt does not count, because its machines are kept for users. This includes nodes of it that
-// still run.
+// Unheeded is called when a machine is preempted after its cloud had announced that, and its task got no command to
+// save its work. Failed attempts do not count, because their machines are kept for users; nor do the nodes of such an
+// attempt that still run.
 func (c *Checker) Unheeded(m *Machine) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
 	failed := s != nil && s.clusters[m.Cluster].Outcome == apitypes.OutcomeFailed

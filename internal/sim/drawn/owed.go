@@ -19,7 +19,8 @@ func Frail(j *dag.Job) {
 const late = 1
 
 // Siblings puts a job into one of two queues with a common parent. All jobs but one are in the first queue, so the
-// second queue gets what it deserves only if tasks are stopped for it. The jobs' independent tasks run for long.
+// second queue gets its deserved capacity only if tasks are stopped for it. The jobs' independent tasks run for a
+// long time.
 func Siblings(r timeline.Random, j *dag.Job, number int) {
 	n := 1 + r.IntN(4)
 	if j.Queue = "small"; number == late {

@@ -8,8 +8,8 @@ import (
 // reservedKinds is the fraction of the catalogue of which an account has some machines reserved.
 const reservedKinds = 0.4
 
-// Reserved draws the number of machines that an account has reserved, by listing ID: of some listings or (all) of all;
-// with single, one of each, so that no gang fits.
+// Reserved draws the number of machines that an account has reserved, by listing ID. It draws this for some listings,
+// or with all for every listing. With single, the number is one, so that no gang fits.
 func Reserved(r timeline.Random, all, single bool) map[string]int {
 	machines := map[string]int{}
 	for _, l := range weather.Catalogue() {

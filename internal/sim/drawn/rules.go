@@ -32,7 +32,7 @@ func Bounds(r timeline.Random, s *record.QueueSettings) {
 	}
 }
 
-// BoundsFast gives a queue a quota of accelerators; it may deserve one and have one guaranteed.
+// BoundsFast gives a queue a quota of accelerators. The queue may also deserve one, and may have one guaranteed.
 func BoundsFast(r timeline.Random, s *record.QueueSettings) {
 	most := float64(1 + r.IntN(4))
 	s.Max = s.Max.Plus(apitypes.Amounts{weather.Fast: most})

@@ -12,14 +12,15 @@ import (
 // sharePolicy is the fraction of worlds with a custom scheduling policy.
 const sharePolicy = 0.35
 
-// sharePacked is the fraction of worlds in which all jobs want pools and running tasks are moved; shareMoved the
-// fraction of other worlds with a custom policy in which tasks are moved.
+// sharePacked is the fraction of worlds in which all jobs want pools and running tasks are moved. shareMoved is the
+// fraction of the other worlds with a custom policy in which tasks are moved.
 const (
 	sharePacked = 0.06
 	shareMoved  = 0.4
 )
 
-// Rules are how the sessions of a world decide, and the jobs and machines needed for that to matter.
+// Rules are the rules by which the sessions of a world decide, and the jobs and machines for which these rules have
+// an effect.
 type Rules struct {
 	Policy *scheduler.Policy // nil: the sessions' default
 	Packed bool              // all jobs want pools

@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Spark makes some tasks of a job Spark tasks, which may run on the services of one cloud and mostly also on machines.
-// always takes all tasks that can be.
+// Spark makes some tasks of a job Spark tasks, which may run on the services of one cloud and mostly also on
+// machines. With always, it takes all tasks that can be Spark tasks.
 func Spark(r timeline.Random, j *dag.Job, always bool) {
 	if len(j.Arrays) > 0 || record.IsPlaced(j) || !always && !r.Chance(0.7) {
 		return

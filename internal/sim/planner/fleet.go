@@ -105,8 +105,8 @@ func (g *planning) fleet(group int, members []int) {
 	}
 }
 
-// machineFor returns the offer for the machines of a group: the cheapest that holds its largest member, of a machine or
-// of a vCPU.
+// machineFor returns the offer for the machines of a group, of a machine or of a vCPU: the cheapest one that can hold
+// its largest member.
 func (g *planning) machineFor(worker *dag.Task, members []int) (best choice, ok bool) {
 	var cpus, gib float64
 	for _, i := range members {

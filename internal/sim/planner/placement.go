@@ -22,7 +22,7 @@ func site(region, zone string, level dag.Level) string {
 
 func (c choice) site(level dag.Level) string { return site(c.Cloud+":"+c.Region, c.Zone, level) }
 
-// currentSite returns where a task of the job runs, empty if it does not run.
+// currentSite returns the place of a running task of the job, or an empty text if the task does not run.
 func (g *planning) currentSite(task int, level dag.Level) string {
 	for _, p := range g.in.Stood {
 		if p.Job == g.in.Job && p.Task == task && !g.facts(task).Done {
@@ -145,7 +145,8 @@ func (g *planning) violates(rule *dag.PlacementGroup, task int, at map[int]choic
 	return rule.Pack == "" && nodes > rule.MaxPerPlace()
 }
 
-// keepApart removes options at places of tasks from which the task, or which from it, must be apart.
+// keepApart removes the options of a task at places of other tasks, if one of the two tasks must be apart from the
+// other.
 func (g *planning) keepApart(task int) {
 	t := &g.in.Spec.Tasks[task]
 	g.filterOptions(task, func(c choice) bool {

@@ -32,9 +32,9 @@ type planner struct {
 // New returns a planner. It is safe for concurrent use.
 func New() broker.Planner { return NewReserved(nil, nil) }
 
-// NewReserved returns a planner for accounts that have reserved some machines, by listing ID, and committed to some
-// vCPUs, which machines of all types share, by CLOUD/REGION. Jobs with a deadline or a budget do not use these, because
-// they may be taken. A plan may use more of them than exist; the broker takes care of that.
+// NewReserved returns a planner for accounts with reserved machines, by listing ID, and committed vCPUs, by
+// CLOUD/REGION, which machines of all types share. Jobs with a deadline or a budget do not use this capacity, because
+// it may be taken. A plan may use more of it than exists; the broker handles that.
 func NewReserved(reserved, committed map[string]int) broker.Planner {
 	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved,
 		committed: committed}
@@ -60,7 +60,7 @@ type choice struct {
 	run   time.Duration // expected time of the remaining task
 	safe  time.Duration // time in the worst case
 	index int           // in planner.list
-	// managed is set on a managed service: the offer of the whole place, and its vCPUs.
+	// managed is set for a task on a managed service: the offer of the whole place, and the number of its vCPUs.
 	managed apitypes.Offer
 	held    float64
 }
@@ -233,7 +233,7 @@ func WholeWork(t *dag.Task, l *weather.Listing) time.Duration {
 	return t.TimeOn(l.InstanceType, l.Accelerator, l.Accelerators, 0, 0)
 }
 
-// own returns the choices on capacity that the account already has, if others leave room for the task.
+// own returns the choices on capacity that the account already has, if other tasks leave room for the task.
 func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 	if c.spot || g.in.DeadlineHours != nil || g.in.BudgetUSD != nil {
 		return nil
@@ -300,8 +300,8 @@ func (g *planning) blocked(c choice) bool {
 	return slices.ContainsFunc(g.in.Blocks, func(b apitypes.Block) bool { return record.Covers(b, o, g.in.Now) })
 }
 
-// choose takes the fastest safe option of each task, then in the order of the DAG a cheaper one wherever the job
-// stays on time (or always, if it has no deadline).
+// choose takes the fastest safe option of each task. Then, in the order of the DAG, it takes a cheaper option
+// wherever the job stays on time, or always if the job has no deadline.
 func (g *planning) choose() (picks []int, late bool) {
 	picks = make([]int, len(g.options))
 	for i, options := range g.options {

@@ -29,7 +29,7 @@ func New(seed uint64, keep int, w io.Writer) *Timeline {
 	return &Timeline{Seed: seed, Now: Beginning(), History: newHistory(keep, w), Counts: map[string]int{}}
 }
 
-// At plans a call of f at a time, or next if that has passed.
+// At plans a call of f at a time, or as the next step if that time has passed.
 func (l *Timeline) At(t time.Time, f func()) {
 	if t.Before(l.Now) {
 		t = l.Now

@@ -13,8 +13,8 @@ func (t *timer) before(other *timer) bool {
 	return t.at < other.at || t.at == other.at && t.serial < other.serial
 }
 
-// timers is a heap with four children per item; the first item is next. Every step uses it, and with values of one type
-// it takes half the time of container/heap.
+// timers is a heap with four children per item. The first item is the next timer. Every step uses the heap. With
+// values of a fixed type, it takes half the time of container/heap.
 type timers []timer
 
 const below = 4

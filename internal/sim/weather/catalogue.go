@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Listing is one machine type in one zone, as a world sells it. Prices and sizes are in the range of the real clouds'.
-// What matters is that zones, types and clouds differ, and that spot is cheaper.
+// Listing is one machine type in one zone, as a world sells it. Prices and sizes are in the range of those of real
+// clouds. Only two facts matter: zones, types and clouds differ, and spot is cheaper.
 type Listing struct {
 	Cloud, Region, Zone, InstanceType string
 	VCPU                              float64
