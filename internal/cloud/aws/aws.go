@@ -18,8 +18,8 @@ import (
 
 // Config is the driver's configuration. Deployment is required; the zero values of the other fields are defaults.
 type Config struct {
-	// Deployment is the name in the tag of everything launched. The driver sees and terminates only machines with this
-	// tag.
+	// Deployment is the name in the tag of each machine that is launched. The driver finds and terminates only
+	// machines with this tag.
 	Deployment string
 	// Home is the region in which the deployment itself runs; if empty, the SDK configuration's region.
 	Home string
@@ -33,10 +33,10 @@ type Config struct {
 	Environment map[string]string
 	// Tags are put on machines, volumes and requests, for accounts whose policies require tags.
 	Tags map[string]string
-	// InstanceProfile, a name or an ARN, is attached to machines for the use of their tasks; everything on the machine
-	// has its rights. If empty, machines have none, because the broker needs none.
+	// InstanceProfile, a name or an ARN, is attached to machines for the use of their tasks. Every process on the
+	// machine has its rights. If it is empty, machines have no profile, because the broker needs none.
 	InstanceProfile string
-	// NoPublicAddress makes machines without a public address: their subnet needs another way out.
+	// NoPublicAddress makes machines without a public address. Their subnet then needs another way to the internet.
 	NoPublicAddress bool
 	// DiskGiB is the size of the root volume for a machine whose spec sets no size; 0 means 30.
 	DiskGiB float64
@@ -134,7 +134,8 @@ func (c *Cloud) client(name string) *region {
 	return r
 }
 
-// usable returns the configured regions that the account has enabled. The others have no machines and refuse calls.
+// usable returns the configured regions that the account has enabled. Regions that are not enabled have no machines
+// and refuse calls.
 func (c *Cloud) usable(ctx context.Context) ([]string, error) {
 	if len(c.cfg.Regions) == 1 && c.cfg.Regions[0] == c.cfg.Home {
 		return c.cfg.Regions, nil

@@ -17,9 +17,9 @@ import (
 
 var _ driver.Cleaner = (*Cloud)(nil)
 
-// Clean implements driver.Cleaner: it deletes the security groups of the deployment's machines. It looks in every
-// region that the account has enabled, because earlier settings may have named other regions than these. An
-// organization may forbid calls to those others, so their lists may fail.
+// Clean implements driver.Cleaner: it deletes the security groups of the deployment's machines. It searches every
+// region that the account has enabled, because earlier settings may have named other regions. An organization may
+// forbid calls to regions outside of the settings, so their lists may fail.
 func (c *Cloud) Clean(ctx context.Context, tell func(deleted string)) error {
 	call, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()

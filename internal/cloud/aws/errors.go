@@ -73,13 +73,14 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"Unavailable", "ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",
 		"TransactionInProgressException", "ConcurrentTagAccess", "IncorrectState", "IncorrectInstanceState",
 		"IncorrectSpotRequestState", "DependencyViolation",
-		// Made or found a moment ago and not yet known everywhere, or removed since it was cached.
+		// Created or found a moment ago and not yet known everywhere, or removed since it was cached.
 		"InvalidInstanceID.NotFound", "InvalidGroup.NotFound", "InvalidGroupId.NotFound",
 		"InvalidSecurityGroupID.NotFound", "InvalidSubnetID.NotFound", "InvalidVpcID.NotFound",
 		"InvalidNetworkInterfaceID.NotFound", "InvalidGroup.Duplicate",
 		// A machine that is just ending still uses the reservation.
 		"ReservationCapacityExceeded",
-		// Requested before with other parameters, for example with yesterday's image: machines may exist.
+		// The cluster was requested before with other parameters, for example with yesterday's image. Machines may
+		// exist.
 		"IdempotentParameterMismatch":
 		return cloud.Transient, true
 	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter",
@@ -102,9 +103,9 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 // requests a second (EC2 API reference, "Request throttling").
 const throttledFor = 5 * time.Second
 
-// Typed converts an error of any AWS API to a *cloud.Error. The kind follows from its code, otherwise from its HTTP
-// status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil for
-// nil, and returns an error that already has a kind unchanged.
+// Typed converts an error of any AWS API to a *cloud.Error. The kind follows from the error's code or, if that is
+// unknown, from its HTTP status. Otherwise the kind is Transient, because a service that did not answer may answer
+// later. Typed returns nil for nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {
@@ -155,9 +156,9 @@ func ofAccount(e *cloud.Error) {
 	}
 }
 
-// ofLaunch returns the error of a refused launch. A request that EC2 finds invalid may suit other machine types, and a
-// policy of the account is not the task's fault, so it is final only if the task named the image, or if the cause is
-// this cluster's own: its user data, or its token.
+// ofLaunch returns the error of a refused launch. If EC2 finds the request invalid, another machine type may still
+// work; and a policy of the account is not the task's fault. So the error is final only in two cases: the task named
+// the image, or the cause is in this cluster itself (its user data or its token).
 func ofLaunch(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	err = Typed(ofImage(spec, err))
@@ -195,7 +196,7 @@ func NoProfile(err error) bool {
 	return errors.As(Typed(err), &e) && noProfile(e)
 }
 
-// quotaOf adds to an exhausted vCPU quota the class of types that share it, and the next step.
+// quotaOf adds the next step to the error for an exhausted vCPU quota, and the class of types that share the quota.
 func quotaOf(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	if !errors.As(err, &e) {
@@ -251,7 +252,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// unknown reports whether a failed call may have taken effect: there was no answer, or no definite one.
+// unknown reports whether a failed call may have taken effect: there was no answer, or an unclear one.
 func unknown(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -52,7 +52,7 @@ type fact struct {
 
 func newFacts() facts { return facts{known: map[string]fact{}} }
 
-// learn returns a fact, and reads it if it is not cached. Only one caller reads at a time; the others wait for its
+// learn returns a fact. If it is not cached, learn reads it. Only one caller reads at a time; the others wait for its
 // result.
 func learn[T any](ctx context.Context, r *region, name string, read func(context.Context) (T, error)) (T, error) {
 	if v, ok := r.facts.get(name); ok {
@@ -150,7 +150,8 @@ func (r *region) vpc(ctx context.Context) (string, error) {
 	})
 }
 
-// subnet returns the subnet with the most free addresses in a zone, given by ID or name; an empty zone is any zone.
+// subnet returns the subnet with the most free addresses in a zone, which is given by ID or name. An empty zone means
+// any zone.
 func (r *region) subnet(ctx context.Context, zone string) (string, error) {
 	vpc, err := r.vpc(ctx)
 	if err != nil {
@@ -185,8 +186,9 @@ func (r *region) subnet(ctx context.Context, zone string) (string, error) {
 	return "", fail(cloud.Capacity, codeNoSubnet, "network %s has no subnet in zone %s of %s", vpc, zone, r.name)
 }
 
-// group returns the security group of the deployment's machines: they reach everything and each other, and nothing else
-// reaches them. It is created if missing, because machines may be in regions without the deployment's stack.
+// group returns the security group of the deployment's machines. It allows outgoing connections, and connections
+// between these machines, but no others. If it is missing, group creates it, because machines may be in regions
+// without the deployment's stack.
 func (r *region) group(ctx context.Context) (string, error) {
 	vpc, err := r.vpc(ctx)
 	if err != nil {
@@ -227,7 +229,8 @@ func (r *region) group(ctx context.Context) (string, error) {
 
 func (r *region) groupName() string { return r.cloud.cfg.Deployment + "-machines" }
 
-// findGroup returns the group, "" if there is none, and whether its machines can reach each other.
+// findGroup returns the group, or "" if there is none. It also returns whether the group's machines can reach each
+// other.
 func (r *region) findGroup(ctx context.Context, vpc string) (id string, open bool, err error) {
 	out, err := r.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{
 		Filters: []types.Filter{filter("vpc-id", vpc), filter("group-name", r.groupName())},
@@ -247,7 +250,7 @@ func (r *region) findGroup(ctx context.Context, vpc string) (id string, open boo
 
 const allProtocols = "-1"
 
-// openTries limits retries for a group that one part of EC2 has made and another part does not know yet.
+// openTries limits the retries for a new group that a part of EC2 does not know yet.
 const (
 	openTries = 4
 	openPause = 250 * time.Millisecond

@@ -86,7 +86,7 @@ type image struct {
 }
 
 // imageParameter returns the public SSM parameter of the default image: Amazon Linux 2023, or AWS's image with the
-// accelerator's driver. The family decides, because an image supports only some of the accelerators.
+// accelerator's driver. It selects by the machine family, because an image supports only some of the accelerators.
 //
 // Source: Amazon Linux 2023 User Guide, "Get the AL2023 AMI by SSM"; AWS Deep Learning AMIs, "Base GPU AMI (AL2023)";
 // AWS Neuron documentation, "DLAMI SSM parameters".

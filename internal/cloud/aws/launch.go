@@ -47,7 +47,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	c.setHome(spec.Cluster, r.name) // all its machines are in this region, so Terminate asks no other region
+	c.setHome(spec.Cluster, r.name) // all its machines are in this region, so Terminate calls no other region
 	machines, err := r.run(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func ended(cluster string, found []types.Instance) error {
 	return driver.Terminated(Name, cluster)
 }
 
-// run buys the machines. The SDK does not retry this call: the caller first looks for machines, then retries.
+// run buys the machines. The SDK does not retry this call. Before a retry, the caller searches for machines.
 func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	in, err := r.request(ctx, spec)
 	if err != nil {
@@ -266,7 +266,7 @@ func (r *region) terminate(ctx context.Context, machines []types.Instance) error
 	return r.terminateIDs(ctx, ids)
 }
 
-// terminateTries limits retries for machines that one part of EC2 lists and another part does not know yet.
+// terminateTries limits the retries for listed machines that a part of EC2 does not know yet.
 const (
 	terminateTries = 4
 	terminatePause = 250 * time.Millisecond

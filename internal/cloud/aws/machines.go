@@ -31,8 +31,8 @@ const (
 	tagAccel      = tagPrefix + "accelerator"
 )
 
-// Machines implements cloud.Cloud. It asks all regions of the deployment. If one does not answer, the list would be
-// incomplete, so it fails.
+// Machines implements cloud.Cloud. It lists the machines of all regions of the deployment. If one region does not
+// answer, Machines fails, because the list would be incomplete.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
@@ -74,7 +74,7 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]cloud.Machine, erro
 	return slices.Concat(parts...), err
 }
 
-// find lists the instances of a cluster in any state; of the whole deployment if cluster is empty.
+// find lists the instances of a cluster, in any state. If cluster is empty, it lists those of the whole deployment.
 func (r *region) find(ctx context.Context, cluster string) ([]types.Instance, error) {
 	filters := []types.Filter{filter("tag:"+tagDeployment, r.cloud.cfg.Deployment)}
 	if cluster == "" {
@@ -173,8 +173,8 @@ const (
 	reasonCapacity = "capacity"
 )
 
-// endCode returns the API's code for why an instance ended: Server.SpotInstanceTermination,
-// Client.UserInitiatedShutdown. If there is no code, it takes the initiator from the text of the transition.
+// endCode returns the API's code for the end of an instance, such as Server.SpotInstanceTermination or
+// Client.UserInitiatedShutdown. If there is no code, it derives the initiator from the text of the transition.
 func endCode(i types.Instance) string {
 	if i.StateReason != nil {
 		if code := awssdk.ToString(i.StateReason.Code); code != "" {
@@ -214,13 +214,13 @@ func reason(code string) string {
 
 // State reasons of instances that could not start (EC2 API, StateReason).
 const (
-	// codeInternal: the volume is encrypted with a key that the launch may not use.
+	// codeInternal means that the volume is encrypted with a key that the launch may not use.
 	codeInternal = "Client.InternalError"
-	// codeVolumes: the account's quota of EBS volumes or storage is used up.
+	// codeVolumes means that the account's quota of EBS volumes or storage is used up.
 	codeVolumes = "Client.VolumeLimitExceeded"
 )
 
-// fault returns why a machine could not start, with the next step, if the account's settings are the cause (EC2 User
+// fault returns, if the account's settings prevented the start of a machine, the cause and the next step (EC2 User
 // Guide, "Troubleshoot an Amazon EC2 instance that terminates immediately": the launch may not use the KMS key of an
 // encrypted volume).
 func fault(code string) string {

@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// SpotPrices reads the spot price history; it is broker.Prices for AWS. It remembers earlier prices only to return
+// SpotPrices reads the spot price history; it is broker.Prices for AWS. It stores earlier prices only to return
 // fewer. A new process reads the prices in force, with which the history always begins.
 type SpotPrices struct {
 	cloud *Cloud

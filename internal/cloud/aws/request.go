@@ -49,8 +49,8 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 		SubnetId: &subnet, SecurityGroupIds: []string{group},
 		UserData:            awssdk.String(base64.StdEncoding.EncodeToString(data)),
 		BlockDeviceMappings: []types.BlockDeviceMapping{r.cloud.disk(spec, image)},
-		// Metadata only with a session token, and not for containers: it holds the user data with the machines'
-		// tokens. It holds no keys, because the machine has no identity.
+		// The metadata service requires a session token and does not answer containers, because it has the user data
+		// with the machines' tokens. It has no keys, because the machine has no identity.
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
 			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpTokens: types.HttpTokensStateRequired,
 			HttpPutResponseHopLimit: awssdk.Int32(1),
@@ -59,7 +59,7 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		TagSpecifications:                 r.cloud.tags(spec),
 	}
-	if kind.burst { // the plan's price includes the surplus; without this, T2 would slow down to its baseline
+	if kind.burst { // the plan's price includes surplus credits; without these, T2 would slow down to its baseline
 		in.CreditSpecification = &types.CreditSpecificationRequest{CpuCredits: awssdk.String("unlimited")}
 	}
 	if spec.Offer.Spot {
@@ -111,7 +111,7 @@ func clientToken(deployment, cluster string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// spotOptions requests spot machines that end for good when they are interrupted. Without a bid, EC2's own limit
+// spotOptions requests spot machines that are terminated when they are interrupted. Without a bid, EC2's own limit
 // applies: the on-demand price.
 func spotOptions(maxUSD float64) *types.InstanceMarketOptionsRequest {
 	o := &types.SpotMarketOptions{
@@ -175,7 +175,7 @@ func TagText(s string) string {
 	return strings.TrimSpace(s[:min(len(s), maxTagBytes)])
 }
 
-// disk returns the root volume: the requested size, and at least the image's size.
+// disk returns the root volume, whose size is the larger of the requested size and the image's size.
 func (c *Cloud) disk(spec cloud.LaunchSpec, image image) types.BlockDeviceMapping {
 	gib := spec.DiskGiB
 	if !(gib > 0) {

@@ -26,8 +26,8 @@ import (
 
 // Config is the driver's configuration. Deployment, Subscription, Regions and Credential are required.
 type Config struct {
-	// Deployment is the name in the tag of everything launched. The driver sees and terminates only machines with this
-	// tag.
+	// Deployment is the name in the tag of each resource that is launched. The driver finds and terminates only
+	// machines with this tag.
 	Deployment   string
 	Subscription string
 	// ResourceGroup contains all machines, in all regions; Deployment when empty.
@@ -38,7 +38,7 @@ type Config struct {
 	// Images replace the default Ubuntu images for tasks that name none, by class of machine (amd64, arm64,
 	// amd64-gpu, amd64-v100, amd64-rocm, amd64-gen1): PUBLISHER:OFFER:SKU:VERSION, or the ID of an image.
 	Images map[string]string
-	// Subnets are the IDs of existing subnets by region; the driver makes one in other regions.
+	// Subnets are the IDs of existing subnets by region. In a region without one, the driver creates a subnet.
 	Subnets map[string]string
 	// Tags are put on all resources, for subscriptions whose policies require tags.
 	Tags map[string]string
@@ -46,7 +46,7 @@ type Config struct {
 	Environment map[string]string
 	// DiskGiB is the size of the root disk for a machine whose spec sets no size; 0 means 30.
 	DiskGiB float64
-	// NoPublicAddress makes machines without a public address: their subnet needs another way out.
+	// NoPublicAddress makes machines without a public address. Their subnet then needs another way to the internet.
 	NoPublicAddress bool
 	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves     driver.Graves
@@ -179,13 +179,13 @@ func (c *Cloud) SKUs() *armcompute.ResourceSKUsClient { return c.skus }
 // Usage returns the client that lists a region's quotas.
 func (c *Cloud) Usage() *armcompute.UsageClient { return c.usage }
 
-// once disables the SDK's retries of a call: the caller first checks the outcome, then retries.
+// once disables the SDK's retries of a call. Before a retry, the caller checks the outcome.
 func once(ctx context.Context) context.Context {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 }
 
-// prefix begins all names of the deployment, and base those of a cluster. The names identify its machines in a group
-// that others may use too.
+// prefix begins all names of the deployment, and base begins those of a cluster. The names identify its machines in a
+// resource group that others may use, too.
 func (c *Cloud) prefix() string { return "tw-" + short(c.cfg.Deployment, 8) }
 
 func (c *Cloud) base(cluster string) string {

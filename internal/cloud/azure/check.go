@@ -59,7 +59,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	return r, ctx.Err()
 }
 
-// checkIdentity gets a token and reads its owner. It does not verify the token: Azure does that.
+// checkIdentity gets a token and reads its owner. It does not verify the token, because Azure does.
 func (c *Cloud) checkIdentity(ctx context.Context, r *driver.Report) bool {
 	call, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -212,7 +212,7 @@ func (p permissions) allow(action string) bool {
 	return false
 }
 
-// covers reports whether a pattern with * matches an action; case does not matter.
+// covers reports whether a pattern with * matches an action. It ignores the case of letters.
 func covers(pattern, action string) bool {
 	parts := strings.Split(strings.ToLower(pattern), "*")
 	rest, ok := strings.CutPrefix(strings.ToLower(action), parts[0])
@@ -232,7 +232,7 @@ func covers(pattern, action string) bool {
 	return rest == ""
 }
 
-// checkRights compares the rights that the driver needs with those that it has.
+// checkRights compares the rights that the driver needs with the caller's rights.
 func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 	var may permissions
 	err := c.ask(ctx, fmt.Sprintf("/subscriptions/%s/resourcegroups/%s/providers/Microsoft.Authorization/permissions",
@@ -255,7 +255,7 @@ func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 	}
 }
 
-// ask gets a document for which the linked clients of the SDK have no call.
+// ask gets a document by a call that the linked clients of the SDK do not have.
 func (c *Cloud) ask(ctx context.Context, path, version string, into any) error {
 	return c.askFor(ctx, path, url.Values{"api-version": {version}}, into)
 }
@@ -390,7 +390,7 @@ func (c *Cloud) Quotas(ctx context.Context, region string) ([]driver.Quota, erro
 	return all, nil
 }
 
-// lack reports a refused call, with Azure's own message and the command that fixes it.
+// lack reports a refused call, with Azure's own message and the command that grants the missing right.
 func (c *Cloud) lack(what string, err error) driver.Lack {
 	l := driver.Lack{What: what + ": " + cloudMessage(err), Fatal: true}
 	var code string
@@ -413,8 +413,8 @@ func (c *Cloud) lack(what string, err error) driver.Lack {
 	return l
 }
 
-// Unknown reports that the existing capacity of the subscription or its directory could not be read, and which role
-// allows it, at a scope or in the subscription. The broker does not use that capacity then, and buys machines
+// Unknown reports existing capacity of the subscription or its directory that could not be read, and the role that
+// allows this, at a scope or in the subscription. The broker then does not use that capacity, and buys machines
 // instead.
 func (c *Cloud) Unknown(what, role, scope string, err error) driver.Lack {
 	l := c.lack(what+" is unknown", err)
@@ -426,8 +426,8 @@ func (c *Cloud) Unknown(what, role, scope string, err error) driver.Lack {
 	return l
 }
 
-// grant returns the command that gives someone the rights that the driver needs; a custom role with Actions grants
-// less.
+// grant returns the command that gives the caller the rights that the driver needs. A custom role with Actions would
+// grant fewer rights.
 func (c *Cloud) grant(who string) string {
 	return fmt.Sprintf(
 		"az role assignment create --assignee %s --role Contributor --scope /subscriptions/%s/resourceGroups/%s",

@@ -23,7 +23,7 @@ type SavingsPlan struct {
 	USDPerHour float64
 	Years      int // term, which determines its rates: 1 or 3
 	Until      time.Time
-	// Used is the share of its whole scope that was used in the last day; below 0 is unknown.
+	// Used is the share of its whole scope that was used in the last day. A value below 0 means unknown.
 	Used float64
 }
 
@@ -65,7 +65,7 @@ type utilization struct {
 	} `json:"aggregates"`
 }
 
-// lastDay returns the share that was used in the last day; below 0 is unknown.
+// lastDay returns the share that was used in the last day. A value below 0 means unknown.
 func (u utilization) lastDay() float64 {
 	for _, a := range u.Aggregates {
 		if a.Grain == 1 && strings.EqualFold(a.GrainUnit, "days") && strings.EqualFold(a.ValueUnit, "percentage") {
@@ -90,7 +90,7 @@ func (c *Cloud) forUs(scopeType string, s appliedScope) bool {
 }
 
 // SavingsPlans returns the active savings plans for machines of the deployment. They belong to the directory, not to
-// the subscription: a caller without rights there sees none, or gets an error.
+// the subscription. A caller without rights in the directory gets none, or an error.
 func (c *Cloud) SavingsPlans(ctx context.Context) ([]SavingsPlan, error) {
 	return inForce(ctx, c, "/providers/Microsoft.BillingBenefits/savingsPlans", c.savingsPlan)
 }
@@ -125,8 +125,8 @@ func inForce[T, B any](ctx context.Context, c *Cloud, path string, read func(*T)
 	return all, err
 }
 
-// list calls each for every element of a list, on all pages, for which the SDK's linked clients have no call. Errors
-// are *cloud.Error.
+// list calls each for every element of a list, on all pages. It is for lists that the SDK's linked clients cannot
+// read. Errors are *cloud.Error.
 func list[T any](ctx context.Context, c *Cloud, path string, query url.Values, each func(*T)) error {
 	query.Set("api-version", benefitsVersion)
 	for range mostBenefits {
@@ -152,8 +152,8 @@ func list[T any](ctx context.Context, c *Cloud, path string, query url.Values, e
 	return fmt.Errorf("%s: more than %d pages", path, mostBenefits)
 }
 
-// Reservation is a number of machines that the directory has prepaid. It changes the price of machines of its type
-// or, if it is flexible, of all sizes of its group.
+// Reservation is a number of machines that the directory has prepaid. It changes the price of machines of its type.
+// If it is flexible, it does so for all sizes of its group.
 type Reservation struct {
 	Region, InstanceType string
 	Count                int

@@ -104,8 +104,8 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	return "", false
 }
 
-// refused has the codes with which Azure refuses a machine type, with status 400 and 409. Only the message states
-// that.
+// refused has the codes with which Azure refuses a machine type, with status 400 and 409. Only the message shows that
+// the type is the cause.
 var refused = map[string]bool{"InvalidParameter": true, "BadRequest": true, "OperationNotAllowed": true}
 
 // kindOf returns the kind of a code. If a code has several meanings, the message decides.
@@ -162,7 +162,7 @@ type detail struct {
 	Details []detail `json:"details"`
 }
 
-// find returns the first error with a known code, from the outside in; otherwise the outermost.
+// find returns the outermost error with a known code, or the outermost error if no code is known.
 func (d detail) find() detail {
 	if _, ok := kindOf(d.Code, d.Message); ok {
 		return d
@@ -195,9 +195,9 @@ func DecodeError(body []byte) (code, message string) {
 	return d.Code, d.Message
 }
 
-// Typed converts an error of the API to a *cloud.Error. The kind follows from its code, otherwise from its HTTP
-// status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil for
-// nil, and returns an error that already has a kind unchanged.
+// Typed converts an error of the API to a *cloud.Error. The kind follows from the error's code or, if that is
+// unknown, from its HTTP status. Otherwise the kind is Transient, because a service that did not answer may answer
+// later. Typed returns nil for nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {
@@ -265,7 +265,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// unknown reports whether a failed call may have taken effect: there was no answer, or no definite one.
+// unknown reports whether a failed call may have taken effect: there was no answer, or an unclear one.
 func unknown(err error) bool {
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) {

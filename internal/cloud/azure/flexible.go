@@ -16,7 +16,7 @@ const byReservedInstances = "reserved instances"
 // place is the scope of reservations: a group of machine types in a region, or a single type.
 type place struct{ region, what string }
 
-// group is a group of machine types that share reservations, with how much one machine of each uses.
+// group is a group of machine types that share reservations, with the amount that one machine of each type uses.
 type group struct {
 	name  string
 	takes map[string]apitypes.Amount // by type
@@ -59,7 +59,8 @@ func (r *Refresher) reservedInstances(ctx context.Context, users []string) (all 
 	return all, rest, nil
 }
 
-// add adds a reservation: in units of its group if it is flexible and the group is known, otherwise in machines.
+// add adds a reservation. It counts in units of its group if it is flexible and the group is known, and otherwise in
+// machines.
 func add(found map[place]*catalog.Reserved, b Reservation, g *group) {
 	at := place{b.Region, b.InstanceType}
 	if b.Flexible && g != nil {
@@ -91,7 +92,7 @@ func add(found map[place]*catalog.Reserved, b Reservation, g *group) {
 	one.Commitment.Has = one.Total
 }
 
-// pay deducts the amount that another user's machine uses, and reports whether it is paid for in full.
+// pay deducts the amount that another user's machine uses, and reports whether the machine is paid for in full.
 func pay(found map[place]*catalog.Reserved, region, kind string, g *group) bool {
 	if one := found[place{region, kind}]; one != nil && one.Count > 0 {
 		one.Count--

@@ -35,8 +35,8 @@ func Arch(instanceType string) string {
 	return "amd64"
 }
 
-// class returns the image class of a machine. It fails with Capacity, because another type may boot, if there is no
-// image for it and the task names none.
+// class returns the image class of a machine. If there is no image for it and the task names none, class fails with
+// Capacity, because another type may boot.
 func (c *Cloud) class(spec cloud.LaunchSpec) (azureimage.Class, error) {
 	class, why := azureimage.Of(spec.Offer.InstanceType)
 	switch {
@@ -56,7 +56,7 @@ func (c *Cloud) isFirst(instanceType string) bool {
 	return c.first[instanceType]
 }
 
-// learn records that a type boots no second-generation image, if err states that. It returns true if that was not
+// learn records that a type boots no second-generation image, if err shows that. It returns true if that was not
 // known before.
 func (c *Cloud) learn(spec cloud.LaunchSpec, err error) bool {
 	if err == nil || spec.Image != "" || !strings.Contains(Typed(err).Error(), "Hypervisor Generation") {
@@ -69,7 +69,7 @@ func (c *Cloud) learn(spec cloud.LaunchSpec, err error) bool {
 	return news
 }
 
-// image returns the image of a machine, and the minimum size of its disk in GiB; 0 is the image's size.
+// image returns the image of a machine, and the minimum size of its disk in GiB; 0 means the image's size.
 func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32, error) {
 	kind, err := c.class(spec)
 	if err != nil {

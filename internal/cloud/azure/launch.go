@@ -90,7 +90,7 @@ func canContinue(err error) bool {
 	}
 }
 
-// look gets every machine of a cluster by its name; a missing one is nil.
+// look gets every machine of a cluster by its name. A missing machine is nil.
 func (c *Cloud) look(ctx context.Context, spec cloud.LaunchSpec) ([]*armcompute.VirtualMachine, error) {
 	found := make([]*armcompute.VirtualMachine, spec.Nodes)
 	err := driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
@@ -156,9 +156,9 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 	return nil
 }
 
-// buy creates the missing machines, and waits until all have power. It creates the first one alone, so that an
-// immediate refusal leaves nothing to undo. made is the number of machines that Azure accepted, even if they failed
-// later.
+// buy creates the missing machines, and waits until all have power. It creates the first machine alone, so that
+// nothing has to be undone after an immediate refusal. made is the number of machines that Azure accepted, even if
+// they failed later.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	found []*armcompute.VirtualMachine) (machines []cloud.Machine, made int, err error) {
 	t, err := c.prepare(ctx, spec)
@@ -299,7 +299,7 @@ func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 func (c *Cloud) remove(ctx context.Context, name string) error {
 	call, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	// A clean shutdown is not needed: when the broker terminates, it already has the machine's results.
+	// A clean shutdown is not needed: when the broker terminates a machine, it already has the machine's results.
 	_, err := c.machines.BeginDelete(call, c.cfg.ResourceGroup, name,
 		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
 	if err == nil || isCode(err, http.StatusNotFound, "ResourceNotFound") {

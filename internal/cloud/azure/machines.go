@@ -137,7 +137,7 @@ func (c *Cloud) views(ctx context.Context) (map[string]*armcompute.VirtualMachin
 	return views, nil
 }
 
-// describe converts a machine to cloud.Machine. Its ID is the one that attested documents prove.
+// describe converts a machine to cloud.Machine. Its ID is the ID in attested documents.
 func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
 	p := vm.Properties
 	m := cloud.Machine{
@@ -168,7 +168,7 @@ func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
 	return m
 }
 
-// state returns a machine's state. One that failed or has shut down is useless but must still be deleted.
+// state returns a machine's state. A machine that failed or has shut down is useless but must still be deleted.
 func state(vm *armcompute.VirtualMachine) cloud.State {
 	switch text(vm.Properties.ProvisioningState) {
 	case stateDeleting, stateFailed:

@@ -117,8 +117,8 @@ type priceList struct {
 	plans          map[int]map[string]float64
 }
 
-// priceList reads all pages of a region's prices, in a version of the list; without a version there are no rates of
-// plans. It fails if a page is missing, because the types on that page would seem unsold.
+// priceList reads all pages of a region's prices, in a version of the list. Without a version there are no rates of
+// plans. If a page is missing, priceList fails, because the types on that page would seem unsold.
 func (r *Refresher) priceList(ctx context.Context, region, version string) (priceList, error) {
 	l := priceList{onDemand: map[string]float64{}, spot: map[string]float64{},
 		plans: map[int]map[string]float64{1: {}, 3: {}}}

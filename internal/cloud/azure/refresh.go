@@ -57,8 +57,9 @@ type Result struct {
 	Took      time.Duration // duration by Now
 }
 
-// Refresh reads all regions of the deployment, merges the results over the last snapshot, and writes the next. It
-// fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
+// Refresh reads all regions of the deployment, merges the results over the last snapshot, and writes the next
+// snapshot. It fails only if no region could be read, or the snapshot cannot be written. A region that fails keeps
+// its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
 	base, shipped, err := renew.Last(ctx, r.Snapshots, r.Base)
@@ -85,8 +86,8 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
-// owned adds the capacity that is already paid for, used or not. The steps depend on each other: machines for which
-// one kind of capacity pays do not use the next kind. So it stops at the first kind that cannot be read.
+// owned adds the capacity that is already paid for, used or not. The steps depend on each other: a machine for which
+// one kind of capacity pays does not use the next kind. So owned stops at the first kind that cannot be read.
 func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
 	found, err := r.Cloud.Reservations(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Resul
 		return base
 	}
 	bought, unpaid, err := r.reservedInstances(ctx, users)
-	if err != nil { // then assume that they pay for nothing, which leaves less of the plans
+	if err != nil { // then assume that reservations pay for nothing, which leaves less of the plans
 		r.kept(res, "reserved instances", err)
 		unpaid = users
 		before := func(k catalog.Reserved) bool { return k.Cloud != Name || k.By != byReservedInstances }
@@ -236,7 +237,7 @@ func facts(s *armcompute.ResourceSKU) kind {
 		switch *c.Name {
 		case "vCPUs":
 			k.vcpu = cmp.Or(k.vcpu, number)
-		case "vCPUsAvailable": // those of a constrained type, which is billed as its unconstrained one
+		case "vCPUsAvailable": // number of vCPUs of a constrained type, which is billed as its unconstrained one
 			k.vcpu = cmp.Or(number, k.vcpu)
 		case "ConfidentialComputingType":
 			k.confidential = *c.Value != ""
@@ -256,8 +257,8 @@ func facts(s *armcompute.ResourceSKU) kind {
 	return k
 }
 
-// merge makes the offers of a region: the types that it sells now, at the prices just read, otherwise at the last known
-// ones. It drops offers without any on-demand price, and machines with an unknown GPU.
+// merge makes the offers of a region: the types that it sells now, at the prices just read or, if there are none, at
+// the last known prices. It drops offers without any on-demand price, and machines with an unknown GPU.
 func merge(region string, sold map[string]kind, like map[string]catalog.Offer, prices priceList) []catalog.Offer {
 	var offers []catalog.Offer
 	for name, k := range sold {
@@ -316,9 +317,10 @@ func fresh(region, name string, k kind) (catalog.Offer, bool) {
 	return o, true
 }
 
-// within removes offers that the subscription cannot buy even once: the spot side of an offer, or the whole offer.
-// Most families of GPU machines have a quota of 0 until the user requests more, and a planner would otherwise find
-// that out by trying one region after another. If a quota is only used up at present, the launch reports it.
+// within removes offers of which the subscription cannot buy a single machine: the spot side of an offer, or the
+// whole offer. Most families of GPU machines have a quota of 0 until the user requests more. Otherwise a planner
+// would find that out by trying one region after another. A quota that is only used up at present is reported by the
+// launch.
 func within(offers []catalog.Offer, sold map[string]kind, quotas []driver.Quota) (kept []catalog.Offer, dropped int) {
 	limits := map[string]float64{}
 	for _, q := range quotas {

@@ -63,8 +63,9 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	return base.WithAnswer(told, renew.Usable(left))
 }
 
-// payable returns everything that reserved virtual machines and plans may pay for (REGION/TYPE), without this
-// deployment's machines: all capacity reservations, used or not, and the on-demand machines of others outside them.
+// payable returns the users of capacity (REGION/TYPE) for which reserved virtual machines and plans may pay, without
+// this deployment's machines: all capacity reservations, used or not, and the on-demand machines of others outside
+// them.
 func (r *Refresher) payable(ctx context.Context, reserved []Capacity) (all []string, err error) {
 	for _, c := range reserved {
 		all = append(all, slices.Repeat([]string{c.Region + "/" + c.InstanceType}, c.All)...)

@@ -44,7 +44,7 @@ type template struct {
 	image  *armcompute.ImageReference
 	disk   *int32
 	tags   map[string]*string
-	// reserved is the ID of the capacity reservation group for the machines; empty is none.
+	// reserved is the ID of the capacity reservation group for the machines; empty means none.
 	reserved string
 }
 
@@ -167,7 +167,7 @@ func (c *Cloud) networkOf(t *template, name string, tags map[string]*string) *ar
 	}
 }
 
-// maxPrice converts a bid to Azure's format: rounded up to 0.00001 USD; -1 is the on-demand price.
+// maxPrice converts a bid to Azure's format: rounded up to 0.00001 USD. -1 means the on-demand price.
 func maxPrice(usd float64) float64 {
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return -1

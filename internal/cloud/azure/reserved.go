@@ -17,7 +17,7 @@ const (
 	between             = "--"
 )
 
-// reservationID returns the ID; it is empty if the ID would be ambiguous.
+// reservationID returns the ID of a reservation in the catalogue. It is empty if the ID would be ambiguous.
 func reservationID(group, reservations, name, zone string) string {
 	parts := []string{group, reservations, name}
 	for _, p := range parts {
@@ -141,7 +141,7 @@ func (c *Cloud) buysIn(region string) bool {
 	return false
 }
 
-// room returns how many machines a reservation is for, and how many of them others do not use.
+// room returns the number of machines that a reservation is for, and the number of them that others do not use.
 func room(r armcompute.CapacityReservation, ours map[string]bool) (all, n int) {
 	if r.SKU == nil || r.SKU.Capacity == nil || r.Properties == nil ||
 		text(r.Properties.ProvisioningState) != stateSucceeded {
@@ -163,7 +163,7 @@ func room(r armcompute.CapacityReservation, ours map[string]bool) (all, n int) {
 }
 
 // ReservedActions are the rights in the subscription for finding and using capacity reservations. Without them the
-// broker does not look for any.
+// broker does not search for any.
 func ReservedActions() []string {
 	return []string{
 		"Microsoft.Compute/capacityReservationGroups/read",

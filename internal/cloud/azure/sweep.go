@@ -53,8 +53,8 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// named returns the names of a cluster's machines. The first machine has their number, so machines that are not
-// listed yet are included. If the first does not exist, the list is used.
+// named returns the names of a cluster's machines. The first machine has the number of machines, so the names include
+// machines that are not listed yet. If the first machine does not exist, named uses the list.
 func (c *Cloud) named(ctx context.Context, cluster string) ([]string, error) {
 	first, err := c.get(ctx, c.nameOf(cluster, 0))
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Cloud) named(ctx context.Context, cluster string) ([]string, error) {
 // deployment.
 const sweepEvery = 10 * time.Minute
 
-// due reports whether it is time to sweep the deployment, and if so records that the caller does.
+// due reports whether it is time to sweep the deployment. If so, it records that the caller does it.
 func (c *Cloud) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,8 @@ func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err e
 			loose = append(loose, r)
 		}
 	}
-	// An address is deleted after its interface. All other resources are deleted in parallel: each takes seconds, and
-	// a task whose machine was refused late waits for all of them.
+	// An address is deleted after its interface. All other resources are deleted in parallel, because each takes
+	// seconds and a task whose machine was refused late waits for all of them.
 	var errs []error
 	for _, of := range []int{0, 1} {
 		now := slices.DeleteFunc(slices.Clone(loose), func(r *armresources.GenericResourceExpanded) bool {
@@ -152,8 +152,8 @@ func ownerOf(r *armresources.GenericResourceExpanded) string {
 	return attached.FindStringSubmatch(strings.ToLower(text(r.Name)))[1]
 }
 
-// discard deletes a leftover, unless the machine exists after all because the list was old. It returns the name if it
-// deleted it.
+// discard deletes a leftover, unless its machine exists after all because the list was old. It returns the name if it
+// deleted the resource.
 func (c *Cloud) discard(ctx context.Context, r *armresources.GenericResourceExpanded) (string, error) {
 	if vm, err := c.get(ctx, ownerOf(r)); err != nil || vm != nil {
 		return "", err

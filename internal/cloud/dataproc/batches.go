@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 )
 
-// Batches is Dataproc Serverless. It implements service.Service. A place exists only as a label, so it is ready at
-// once, and listed while it has batches.
+// Batches is Dataproc Serverless. It implements service.Service. A place exists only as a label. So it is ready at
+// once, and is listed while it has batches.
 type Batches struct{ *base }
 
 var _ service.Service = (*Batches)(nil)
@@ -93,7 +93,7 @@ func (s *Batches) submit(ctx context.Context, at service.Place, app service.App)
 		return run, err
 	}
 	run.ID, run.State = s.batchID(at.Name, app.Name), service.Pending
-	return run, s.notEnded(ctx, at.Name) // another process may have ended it: its next End sees the batch
+	return run, s.notEnded(ctx, at.Name) // another process may have ended the place: its next End finds the batch
 }
 
 // The limits of a batch's time (Dataproc API reference, "ExecutionConfig").

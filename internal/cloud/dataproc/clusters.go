@@ -111,8 +111,8 @@ func (s *Clusters) create(ctx context.Context, spec service.Spec) (service.Place
 	return p, cmp.Or(err, s.notEnded(ctx, spec.Name)) // another process may have ended it: its next End sees it
 }
 
-// find returns a place. A cluster that does not exist has ended: its name is final, because create waits for the
-// answer.
+// find returns a place. If its cluster does not exist, the place has ended: create waits for the answer, so the
+// cluster cannot appear later.
 func (s *Clusters) find(ctx context.Context, of service.Place) (service.Place, error) {
 	api, err := s.api(ctx)
 	if err != nil {

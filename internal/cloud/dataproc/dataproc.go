@@ -1,6 +1,7 @@
 // Package dataproc runs Spark applications on Google Cloud's Dataproc and on Dataproc Serverless. On Dataproc, a
 // place is a cluster, and a run is one of its jobs. On Dataproc Serverless, a place is a label of batches, and a run
-// is a batch. Their names are unique in a project and region, so a repeated call finds what the first one made.
+// is a batch. Their names are unique in a project and region, so a repeated call finds the resources of the first
+// call.
 package dataproc
 
 import (
@@ -164,8 +165,8 @@ const (
 	labelRun        = "tradewind-run"
 )
 
-// id returns a digest of names in 16 characters, and requestID a UUID of them: Google answers a repeated request with
-// the same ID like the first.
+// id returns a digest of names in 16 characters, and requestID a UUID of them. Google answers a repeated request with
+// the same ID like the first one.
 func (b *base) id(names ...string) string {
 	sum := sha256.Sum256([]byte(b.cfg.Deployment + "\x00" + strings.Join(names, "\x00")))
 	return hex.EncodeToString(sum[:8])

@@ -48,7 +48,8 @@ func Check(name string, spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// WithMade records in err how many machines had been made when it happened; err is, or wraps, a *cloud.Error.
+// WithMade records in err the number of machines that had been made before the error. err is, or wraps, a
+// *cloud.Error.
 func WithMade(err error, made int) error {
 	var e *cloud.Error
 	if errors.As(err, &e) && made > e.Late {

@@ -20,7 +20,7 @@ type Files interface {
 	// Read returns an object's content and its version. A bucket is a URL: gs://acme-jobs. It fails with
 	// fs.ErrNotExist if the object is missing, and with ErrLarge above MaxFile.
 	Read(ctx context.Context, bucket, key string) (body []byte, version string, err error)
-	// Write writes an object with a message about another one, and replaces an existing one.
+	// Write writes an object with a message about another object. It replaces an existing object.
 	Write(ctx context.Context, bucket, key string, body []byte) error
 	// Remove removes an object. A missing object is not an error.
 	Remove(ctx context.Context, bucket, key string) error

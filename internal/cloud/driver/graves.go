@@ -41,8 +41,8 @@ func (g *MemoryGraves) Buried(_ context.Context, cluster string) (bool, error) {
 	return g.names[cluster], nil
 }
 
-// StoreGraves keeps a cloud's graves in the deployment's table for the time keep, which must be longer than any queue
-// redelivers a message. A grave costs one write, a launch two reads.
+// StoreGraves keeps a cloud's graves in the deployment's table for the time keep. That time must be longer than the
+// time after which any queue may deliver a message again. A grave costs one write, and a launch two reads.
 func StoreGraves(cloud string, s store.Store, keep time.Duration, now func() time.Time) Graves {
 	return storeGraves{cloud: cloud, store: s, keep: keep, now: now}
 }
@@ -81,8 +81,8 @@ func CheckNotTerminated(ctx context.Context, name string, g Graves, cluster stri
 	return nil
 }
 
-// BeginTerminate begins to terminate a cluster. It buries the name, so that any launch from now on ends itself, and
-// waits for calls in progress on the cluster. Other calls wait until release.
+// BeginTerminate begins to terminate a cluster. It buries the name, so that any later launch ends itself, and waits
+// for calls in progress on the cluster. Other calls wait until release.
 func BeginTerminate(ctx context.Context, g Graves, l *Locks, cluster string) (release func(), err error) {
 	if err := g.Bury(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("terminate %s: %w", cluster, err)

@@ -25,7 +25,7 @@ type Reserved struct {
 	Count        int     `json:"count"` // maximum number of machines on it at the same time
 	USDPerHour   float64 `json:"usdPerHour"`
 	By           string  `json:"by"` // source of the information
-	// What describes the machines that it covers, if they are of several types.
+	// What describes the machines that the capacity covers, if they are of several types.
 	What string `json:"what,omitempty"`
 	// Has is the part of Total that is not in use by others. If both fields are zero, the amount is unknown or
 	// counted only in machines.
@@ -50,8 +50,8 @@ type Lack struct {
 	Fatal bool   `json:"fatal,omitempty"` // the account can buy nothing until it is fixed
 }
 
-// Checker is a driver that can report its rights. Check fails only when ctx ends; anything that the cloud refuses is a
-// Lack.
+// Checker is a driver that can report its rights. Check fails only when ctx ends. Everything that the cloud refuses
+// is a Lack.
 type Checker interface {
 	Check(ctx context.Context) (Report, error)
 }

@@ -13,7 +13,8 @@ import (
 // ErrSettings means that a cloud's settings cannot be parsed.
 var ErrSettings = errors.New("settings of a cloud")
 
-// isSetting reports whether a name and a value are valid: the name letters, the value ASCII without spaces and commas.
+// isSetting reports whether a name and a value are valid: the name consists of letters, and the value of ASCII
+// without spaces and commas.
 func isSetting(name, value string) bool {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }
 	return names.Made(name, 1, 31, names.Lower+names.Upper+"-") && strings.Contains(names.Lower, name[:1]) &&

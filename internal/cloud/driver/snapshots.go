@@ -8,8 +8,8 @@ import (
 
 // Snapshots stores a refreshed catalogue.
 type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it. It returns no data if the tag is still unless. It fails
-	// with fs.ErrNotExist if there is no snapshot.
+	// Get returns the snapshot and a tag that changes with it. If the tag still equals unless, Get returns no data.
+	// It fails with fs.ErrNotExist if there is no snapshot.
 	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
 	Put(ctx context.Context, data []byte) error
 }

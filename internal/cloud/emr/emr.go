@@ -1,7 +1,8 @@
 // Package emr runs Spark applications on Amazon EMR: a place is a cluster, and a run is one of its steps.
 //
-// RunJobFlow and AddJobFlowSteps have no idempotency token. So the driver looks for the cluster or step by its name
-// before each of these calls, never lets the SDK repeat them, and ends the younger of two clusters with one name.
+// RunJobFlow and AddJobFlowSteps have no idempotency token. So the driver searches for the cluster or step by its
+// name before each of these calls, never lets the SDK repeat them, and ends the younger of two clusters with one
+// name.
 package emr
 
 import (
@@ -33,12 +34,13 @@ const (
 
 // Config is the driver's configuration. Deployment is required; the zero values of the other fields are defaults.
 type Config struct {
-	// Deployment is the name in the tag of everything made. The driver sees and ends only clusters of this deployment.
+	// Deployment is the name in the tag of each resource that is made. The driver finds and ends only clusters of
+	// this deployment.
 	Deployment string
 	// Regions are all regions in which clusters may be; if empty, the SDK configuration's region.
 	Regions []string
-	// ServiceRole is the role with which EMR buys machines, and InstanceProfile that of the machines: it reads code and
-	// inputs, and writes outputs and logs.
+	// ServiceRole is the role with which EMR buys machines. InstanceProfile is the profile of the machines, with
+	// which they read code and inputs, and write outputs and logs.
 	ServiceRole, InstanceProfile string
 	// Subnets are the subnets of clusters by region; without one, EMR uses the default network.
 	Subnets map[string]string
@@ -135,8 +137,8 @@ func (s *Service) ofPlace(all []types.ClusterSummary, place string) []types.Clus
 	})
 }
 
-// find returns the cluster of a place: one that has not ended if there is one, else the last that has. ok is false if
-// there is none.
+// find returns the cluster of a place: one that has not ended or, if there is none, the last one that has. ok is
+// false if there is none.
 func (s *Service) find(ctx context.Context, region, place string) (p service.Place, ok bool, err error) {
 	live, err := s.named(ctx, region, place)
 	if err != nil {
@@ -222,7 +224,7 @@ func (s *Service) notEnded(ctx context.Context, place string) error {
 	return err
 }
 
-// keepOldest ends all but the oldest cluster of a place: two processes may have made one each.
+// keepOldest ends all but the oldest cluster of a place, because two processes may have made one each.
 func (s *Service) keepOldest(ctx context.Context, made service.Place) (service.Place, error) {
 	live, err := s.named(ctx, made.Region, made.Name)
 	if err != nil || len(live) < 2 {
@@ -321,7 +323,7 @@ func (s *Service) submit(ctx context.Context, of service.Place, app service.App)
 	return run, nil
 }
 
-// existing returns the cluster of a place; a place without one has ended, or is not listed yet.
+// existing returns the cluster of a place. A place without a cluster has ended, or is not listed yet.
 func (s *Service) existing(ctx context.Context, of service.Place) (service.Place, error) {
 	p, ok, err := s.at(ctx, of)
 	if err != nil || ok {
@@ -409,7 +411,7 @@ func (s *Service) Cancel(ctx context.Context, at service.Place, run service.Run)
 	if err != nil || step == nil || runOf(step, p).State.Final() {
 		return aws.Typed(err)
 	}
-	// A step that ends in this moment is refused in the answer, not with an error.
+	// If a step ends at this moment, the refusal is in the answer and not an error.
 	_, err = s.client(p.Region).CancelSteps(ctx, &emr.CancelStepsInput{
 		ClusterId: &p.ID, StepIds: []string{awssdk.ToString(step.Id)},
 		StepCancellationOption: types.StepCancellationOptionTerminateProcess,

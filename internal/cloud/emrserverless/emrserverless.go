@@ -1,6 +1,6 @@
 // Package emrserverless runs Spark applications on Amazon EMR Serverless. A place is an application of that service,
 // and a run is one of its job runs. Client tokens that are derived from the names make the calls idempotent. After
-// the service has forgotten a token, the name finds what the first call made.
+// the service has forgotten a token, the driver finds the resource of the first call by its name.
 package emrserverless
 
 import (
@@ -34,7 +34,8 @@ const scheme = "s3"
 // Config is the driver's configuration. Deployment and Role are required; the zero values of the other fields are
 // defaults.
 type Config struct {
-	// Deployment is the name in the tag of everything made. The driver sees and ends only this deployment's places.
+	// Deployment is the name in the tag of each resource that is made. The driver finds and ends only this
+	// deployment's places.
 	Deployment string
 	// Regions are all regions in which places may be; if empty, the SDK configuration's region.
 	Regions []string
@@ -139,8 +140,8 @@ func (s *Service) place(ctx context.Context, region string, a application) (serv
 	return p, err
 }
 
-// find returns a place: one that has not ended if there is one, else the last that has. Without one, the place has
-// ended, or is not listed yet.
+// find returns a place: one that has not ended or, if there is none, the last one that has. Without either, the place
+// has ended, or is not listed yet.
 func (s *Service) find(ctx context.Context, of service.Place) (service.Place, error) {
 	if of.ID != "" {
 		out, err := s.client(of.Region).GetApplication(ctx, &emrserverless.GetApplicationInput{ApplicationId: &of.ID})
@@ -226,7 +227,8 @@ func (s *Service) create(ctx context.Context, spec service.Spec) (service.Place,
 		return of, err
 	}
 	of.ID, of.State, of.Created = awssdk.ToString(out.ApplicationId), service.Starting, time.Now()
-	return of, s.notEnded(ctx, spec.Name) // another process may have ended it meanwhile: its next End sees it
+	// another process may have ended the place meanwhile: its next End finds the run
+	return of, s.notEnded(ctx, spec.Name)
 }
 
 // The limits of the time after which an idle application stops (EMR Serverless API reference, "AutoStopConfig").
@@ -433,7 +435,7 @@ func (s *Service) Cancel(ctx context.Context, at service.Place, run service.Run)
 	return aws.Typed(s.cancel(ctx, p, r))
 }
 
-// cancel cancels a run. A run that ends in this moment is refused as invalid.
+// cancel cancels a run. If the run ends at this moment, the service refuses the call as invalid.
 func (s *Service) cancel(ctx context.Context, p service.Place, r service.Run) error {
 	_, err := s.client(p.Region).CancelJobRun(ctx, &emrserverless.CancelJobRunInput{
 		ApplicationId: &p.ID, JobRunId: &r.ID,
@@ -449,8 +451,8 @@ func (s *Service) cancel(ctx context.Context, p service.Place, r service.Run) er
 	return cmp.Or(again, err)
 }
 
-// End implements service.Service: it cancels job runs, then stops the application, then deletes it. Each waits for the
-// one before, so the caller repeats it.
+// End implements service.Service: it cancels job runs, then stops the application, then deletes it. Each step needs
+// the end of the one before, so the caller repeats the call.
 func (s *Service) End(ctx context.Context, at service.Place) error {
 	release, err := driver.BeginTerminate(ctx, s.graves, &s.locks, s.applicationName(at.Name))
 	if err != nil {

@@ -37,7 +37,7 @@ func Permissions() []string {
 func QuotaPermissions() []string { return []string{"serviceusage.services.use"} }
 
 // ReservedPermissions are the permissions for reading the project's reserved capacity and commitments. Without them
-// the broker does not look for either.
+// the broker does not search for either.
 func ReservedPermissions() []string {
 	return []string{"compute.reservations.list", "compute.commitments.list"}
 }
@@ -98,7 +98,7 @@ func (c *Cloud) identity(ctx context.Context) string {
 	return cmp.Or(info.Email, info.Id)
 }
 
-// lack reports why the project cannot be read, with Google's own message.
+// lack reports the reason for which the project cannot be read, with Google's own message.
 func (c *Cloud) lack(err error) driver.Lack {
 	var e *cloud.Error
 	if !errors.As(Typed(err), &e) {
@@ -135,8 +135,8 @@ func (c *Cloud) lack(err error) driver.Lack {
 	return l
 }
 
-// Unknown reports which information about the project's existing capacity could not be read. The broker does not use
-// that capacity then, and buys machines instead.
+// Unknown reports information about the project's existing capacity that could not be read. The broker then does not
+// use that capacity, and buys machines instead.
 func (c *Cloud) Unknown(what string, err error) driver.Lack {
 	l := c.lack(err)
 	l.Fatal, l.What = false, what+" is unknown: "+l.What
@@ -211,7 +211,7 @@ func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack 
 	}}
 }
 
-// lacksActAs reports whether the caller may start machines that use their service account (IAM documentation,
+// lacksActAs reports that the caller lacks the right to start machines with their service account (IAM documentation,
 // "Attach service accounts to resources": iam.serviceAccounts.actAs on the account). Google also answers that a
 // permission is not granted if the account does not exist.
 func (c *Cloud) lacksActAs(ctx context.Context, identity string) []driver.Lack {
@@ -272,11 +272,11 @@ func (c *Cloud) checkRegions(ctx context.Context, s *compute.Service, r *driver.
 	r.Missing = append(r.Missing, c.noQuota(r.Quotas)...)
 }
 
-// noQuota reports the quotas of 0 without which a project gets no machines, or none with GPUs, each in one line. Other
-// quotas of 0 concern a family of machines, and the catalogue leaves that family out (refresh).
+// noQuota reports quotas of 0 that leave a project without any machines, or without any with GPUs, each in one line.
+// Other quotas of 0 concern a family of machines, and the catalogue leaves that family out (refresh).
 //
-// Source: Cloud Quotas documentation, "Quota IDs" (the metric CPUS is CPUS-per-project-region) and `gcloud beta quotas
-// preferences create`.
+// Source: Cloud Quotas documentation, "Quota IDs" (the metric CPUS is CPUS-per-project-region) and `gcloud beta
+// quotas preferences create`.
 func (c *Cloud) noQuota(all []driver.Quota) (missing []driver.Lack) {
 	ask := "gcloud beta quotas preferences create --service compute.googleapis.com --project " + c.cfg.Project +
 		" --preferred-value "
@@ -311,8 +311,8 @@ func (c *Cloud) noQuota(all []driver.Quota) (missing []driver.Lack) {
 	return append(missing, l)
 }
 
-// readQuotas returns the quotas of processors, GPUs and machines. The project's other hundred or so quotas are never
-// reached first.
+// readQuotas returns the quotas of processors, GPUs and machines. It leaves out the project's other hundred or so
+// quotas, which are never reached first.
 func readQuotas(region string, all []*compute.Quota) (out []driver.Quota) {
 	for _, q := range all {
 		if strings.Contains(q.Metric, "CPUS") || strings.Contains(q.Metric, "GPUS") || q.Metric == "INSTANCES" {
@@ -323,7 +323,7 @@ func readQuotas(region string, all []*compute.Quota) (out []driver.Quota) {
 }
 
 // checkNetwork checks a network of the project. It does not check a network of another project, or a subnetwork
-// without a network: launches will report those.
+// without a network. Launches report errors of those.
 func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.Report) {
 	if c.cfg.Network == "" || strings.Contains(c.cfg.Network, "/") {
 		return

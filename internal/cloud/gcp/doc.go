@@ -4,19 +4,21 @@
 //   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
 //   - [Typed] maps an error of an API or an operation to the kind that failover uses.
 //   - [Cloud.Check] reports the caller's identity, the machines that may be bought, and missing rights.
-//   - [Refresher] renews what the catalogue has of Google Cloud.
+//   - [Refresher] renews the catalogue's part for Google Cloud.
 //   - [DecodeNotice] reads audit log entries about interrupted machines.
 //
 // # A cluster is bought once
 //
-// One bulkInsert asks for all machines or none: if Google cannot make them all, it removes those that it made. The
+// One bulkInsert requests all machines or none: if Google cannot make them all, it removes those that it made. The
 // requestId is derived from the deployment and the cluster, so Google answers a repeated launch, from any process,
-// with the same operation. The machines' names are derived from them too, and a name exists only once, so nothing is
-// bought twice even if Google has forgotten the requestId. Separate inserts would have to be undone here, and a crash
-// in between would leave part of a cluster running until the next reconcile.
+// with the same operation. The machines' names are derived from the deployment and the cluster, too, and a name
+// exists only once. So nothing is bought twice even if Google has forgotten the requestId. Separate inserts would
+// have to be undone by the driver, and a crash in between would leave a part of the cluster running until the next
+// reconcile.
 //
-// Terminate buries the name first, then waits for an operation that is still running, no matter which process started
-// it, and deletes everything with the cluster's label. Launch checks for the grave before it buys and again after.
+// Terminate buries the name first. Then it waits for an operation that is still running, whichever process started
+// it, and deletes all resources with the cluster's label. Launch checks for the grave before it buys and again after
+// that.
 //
 // # Identity of a machine
 //

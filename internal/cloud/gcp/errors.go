@@ -90,9 +90,9 @@ var kinds = map[string]cloud.Kind{
 // documentation, "API rate limits").
 const throttledFor = 15 * time.Second
 
-// Typed converts an error of any Google API to a *cloud.Error. The kind follows from its reason, otherwise from its
-// HTTP status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil
-// for nil, and returns an error that already has a kind unchanged.
+// Typed converts an error of any Google API to a *cloud.Error. The kind follows from the error's reason or, if that
+// is unknown, from its HTTP status. Otherwise the kind is Transient, because a service that did not answer may answer
+// later. Typed returns nil for nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {
@@ -104,7 +104,7 @@ func Typed(err error) error {
 	var older *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &token) || errors.As(err, &older):
-		// The token server refused. If it only failed, it may work next time.
+		// The token server refused the credentials. If it only failed, a retry may work.
 		e.Kind, e.Code = cloud.Auth, codeCredentials
 		if token != nil && token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError {
 			e.Kind = cloud.Transient
@@ -181,9 +181,9 @@ func isQuotaMessage(message string) bool {
 		strings.Contains(message, "Limit")
 }
 
-// ofReservation sets the kind of an error about the reservation that a machine was to run on; the task is not at
-// fault. If the reservation is full, that is Transient: by our count it has room, so the machine in it is just
-// ending. If the reservation is missing, that is Capacity.
+// ofReservation sets the kind of an error about the reservation on which a machine was to run. The task is not at
+// fault. If the reservation is full, the kind is Transient: by the broker's count it has room, so a machine in it is
+// about to end. If the reservation is missing, the kind is Capacity.
 func ofReservation(e *cloud.Error) {
 	if e.Kind != cloud.Invalid || !strings.Contains(e.Message, "pecified reservation") {
 		return
@@ -200,7 +200,7 @@ func projectGone(message string) bool {
 	return ok && closed && name != "" && !strings.Contains(name, "/")
 }
 
-// reason returns the code of an answer: from its ErrorInfo, otherwise from its first error.
+// reason returns the code of an answer: from its ErrorInfo or, without one, from its first error.
 func reason(answer *googleapi.Error) string {
 	for _, d := range answer.Details {
 		detail, _ := d.(map[string]any)
@@ -233,8 +233,8 @@ func retryAfter(h http.Header) time.Duration {
 // operation has.
 var telling = []cloud.Kind{cloud.Quota, cloud.Auth, cloud.Invalid, cloud.Capacity, cloud.Throttled, cloud.Transient}
 
-// failure returns the error of an operation; nil if it did not fail. others are the operations of its single
-// machines, which have the causes if op itself has none.
+// failure returns the error of an operation, or nil if it did not fail. others are the operations of its single
+// machines, which contain the causes if op itself has none.
 func failure(op *compute.Operation, others []*compute.Operation) error {
 	var all []*cloud.Error
 	for _, o := range append([]*compute.Operation{op}, others...) {
@@ -290,7 +290,7 @@ func operationError(x *compute.OperationErrorErrors, status int64) *cloud.Error 
 	return e
 }
 
-// unknown reports whether a failed call may have taken effect: there was no answer, or no definite one.
+// unknown reports whether a failed call may have taken effect: there was no answer, or an unclear one.
 func unknown(err error) bool {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
@@ -363,7 +363,7 @@ func ofQuota(spec cloud.LaunchSpec, err error) error {
 	return &again
 }
 
-// ofTPU adds to a quota of TPUs the version that it is for.
+// ofTPU adds the TPU version to an error about a quota of TPUs.
 func ofTPU(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	if !errors.As(Typed(err), &e) || e.Kind != cloud.Quota || !isQuotaMessage(e.Message) {

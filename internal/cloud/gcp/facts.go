@@ -49,7 +49,7 @@ func (f *facts) doubt(err error) {
 	}
 }
 
-// learn returns a fact, and reads it if it is not cached. Only one caller reads at a time; the others wait for its
+// learn returns a fact. If it is not cached, learn reads it. Only one caller reads at a time; the others wait for its
 // result.
 func learn[T any](ctx context.Context, f *facts, name string, read func(context.Context) (T, error)) (T, error) {
 	if v, ok := f.get(name); ok {

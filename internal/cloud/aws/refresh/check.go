@@ -29,7 +29,7 @@ type Checker struct {
 	Regions []string
 	// Deployment is the tag value of the deployment's networks.
 	Deployment string
-	// Buys means that the credentials are those that buy machines, so their right to do so is checked.
+	// Buys means that these credentials buy machines, so their right to buy is checked.
 	Buys bool
 }
 
@@ -60,8 +60,8 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 	return r, ctx.Err()
 }
 
-// Limits of a check, so that it answers within the 29 seconds of API Gateway, also if a region does not answer: regions
-// are checked in parallel, each within regionWithin.
+// Limits of a check. It must answer within the 29 seconds of API Gateway, even if a region does not answer. So
+// regions are checked in parallel, each within regionWithin.
 const (
 	checkRegionsAtOnce = 20
 	regionWithin       = 9 * time.Second
@@ -192,8 +192,8 @@ func (c *Checker) commitments(ctx context.Context, r *driver.Report) (p part) {
 	return p
 }
 
-// unknown reports something that could not be read, for lack of rights or of an answer. The broker does not use it
-// then, and buys machines instead.
+// unknown reports capacity that could not be read, for lack of rights or of an answer. The broker then does not use
+// that capacity, and buys machines instead.
 func unknown(what, identity string, err error, rights ...string) driver.Lack {
 	l := lack(err)
 	if l.Mend == mendRights {
@@ -203,8 +203,8 @@ func unknown(what, identity string, err error, rights ...string) driver.Lack {
 	return l
 }
 
-// grant returns the command that gives a user or a role rights. In the identity, the last part is the name of an IAM
-// user; the name of a role is before the session's name.
+// grant returns the command that gives rights to a user or a role. In an identity, the name of an IAM user is the
+// last part, and the name of a role is before the session's name.
 func grant(policy, identity string, rights []string) string {
 	_, name, _ := strings.Cut(identity, "/")
 	put := "put-user-policy --user-name " + cmp.Or(name[strings.LastIndexByte(name, '/')+1:], "NAME")
@@ -223,7 +223,7 @@ func buying() []string {
 		"servicequotas:ListServiceQuotas"}
 }
 
-// Advice if rights for buying are missing, without and with an instance profile of the machines.
+// Texts of the next step if rights for buying are missing, without and with an instance profile of the machines.
 const (
 	mendRights = "give the user or role the rights that docs/clouds.md lists for AWS"
 	mendPass   = mendRights + ", and iam:PassRole"

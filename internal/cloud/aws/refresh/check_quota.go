@@ -63,7 +63,7 @@ func lowQuotas(all []limit) (missing []driver.Lack) {
 	return missing
 }
 
-// lowQuota reports one quota in the regions where it is too low.
+// lowQuota reports one quota, with the regions in which it is too low.
 func lowQuota(in []limit) driver.Lack {
 	first, most := in[0], 0.0
 	regions := make([]string, len(in))

@@ -26,9 +26,9 @@ const regionsAtOnce = 20
 const plansRegion = "us-east-1"
 
 // Committed returns the hourly payments to which the account has committed itself: Savings Plans for a family in a
-// region, and for machines of any region. A machine uses the amount of a plan that it costs at the plan's rates. The
-// use by others in these regions is deducted: on-demand machines for which no reserved instance pays, and capacity
-// reservations, for which plans pay as well. The broker itself counts the machines of this deployment.
+// region, and for machines of any region. The part of a plan that a machine uses is its price at the plan's rates.
+// The use by others in these regions is deducted: on-demand machines for which no reserved instance pays, and
+// capacity reservations, for which plans pay as well. The broker itself counts the machines of this deployment.
 //
 // Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage" (plans for a family apply before
 // plans for all machines).
@@ -62,7 +62,7 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 	return all, nil
 }
 
-// activePlans returns the plans for machines, those for a family first, without the types that they cover.
+// activePlans returns the plans for machines, those for a family first. The types that they cover are not filled in.
 func activePlans(ctx context.Context, client *savingsplans.Client, regions []string,
 	now time.Time) (all []*catalog.Reserved, err error) {
 	in := &savingsplans.DescribeSavingsPlansInput{States: []types.SavingsPlanState{types.SavingsPlanStateActive}}
@@ -111,7 +111,7 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 	return all, nil
 }
 
-// rates reads how much of a plan Linux machines on shared hosts use.
+// rates reads the amounts of a plan that Linux machines on shared hosts use.
 func rates(ctx context.Context, client *savingsplans.Client, p *catalog.Reserved, regions []string) error {
 	filter := func(name types.SavingsPlanRateFilterName, values ...string) types.SavingsPlanRateFilter {
 		return types.SavingsPlanRateFilter{Name: name, Values: values}
@@ -144,8 +144,8 @@ func rates(ctx context.Context, client *savingsplans.Client, p *catalog.Reserved
 	}
 }
 
-// rate returns how much of a plan a machine of a type uses. ok is false unless the rate is for a Linux machine on a
-// shared host. Unused reserved capacity has another rate, for which ok is false too.
+// rate returns the amount of a plan that a machine of a type uses. ok is false unless the rate is for a Linux machine
+// on a shared host. It is also false for the rate of unused reserved capacity.
 func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool) {
 	is := map[string]string{}
 	for _, p := range r.Properties {
@@ -162,9 +162,8 @@ func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool
 	return region + "/" + kind, catalog.DemandUSD(usd), true
 }
 
-// unpaid returns the machine types of everything in a region that a plan may pay for, without this deployment's
-// machines: all capacity reservations, used or not, and other on-demand machines, unless reserved instances pay for
-// them.
+// unpaid returns the machine types in a region for which a plan may pay, without this deployment's machines: those of
+// all capacity reservations, used or not, and of other on-demand machines for which no reserved instances pay.
 func unpaid(ctx context.Context, c *aws.Cloud, region string) (all []string, err error) {
 	client := c.EC2(region)
 	zones, err := zoneIDs(ctx, client)

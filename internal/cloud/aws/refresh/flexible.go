@@ -17,7 +17,8 @@ import (
 )
 
 // inflexible are prefixes of families whose reserved instances pay only for their own size. AWS names some
-// generations of each; later generations count as inflexible too until they are known, because that plans with less.
+// generations of each family. Later generations count as inflexible, too, until they are known. This is the safe
+// assumption, because plans then count on less.
 var inflexible = []string{"g4", "g5", "g6", "g7", "gr", "hpc", "inf", "p5", "p6", "trn", "u-", "u7"}
 
 // units returns the amount of flexible reserved instances that a machine uses, in AWS's normalised units: a small
@@ -40,8 +41,8 @@ func units(kind string) (family string, takes apitypes.Amount, ok bool) {
 	return family, apitypes.Amount{CentiUnits: centi}, centi > 0 // AWS does not document the size of bare metal
 }
 
-// payable returns everything that reserved instances and plans may pay for, without this deployment's machines: the
-// on-demand machines of others outside reservations, and all capacity reservations, used or not.
+// payable returns the users of capacity for which reserved instances and plans may pay, without this deployment's
+// machines: the on-demand machines of others outside reservations, and all capacity reservations, used or not.
 func payable(running []instance, active []types.CapacityReservation) (all []instance) {
 	for _, i := range running {
 		if !i.ours && !i.spot && i.reservation == "" {
@@ -128,7 +129,7 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 // byReservedInstances is the source given for such capacity.
 const byReservedInstances = "reserved instances"
 
-// pay deducts the amount that a machine uses, and reports whether it is paid for in full.
+// pay deducts the amount that a machine uses, and reports whether the machine is paid for in full.
 func pay(left map[bought]apitypes.Amount, u instance) bool {
 	ways := []bought{{u.kind, u.zone}, {u.kind, ""}}
 	if u.reservation != "" {

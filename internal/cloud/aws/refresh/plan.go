@@ -17,16 +17,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
-// The Free Tier API has one endpoint in the public partition (botocore, freetier/2023-09-07, endpoint rules). Its SDK
-// package is not used for one call.
+// The Free Tier API has one endpoint in the public partition (botocore, freetier/2023-09-07, endpoint rules). The
+// broker makes only one call of it, so the SDK's package is not used.
 const (
 	planEndpoint = "https://freetier.us-east-1.api.aws"
 	planRegion   = "us-east-1"
 	planMost     = 1 << 16 // bytes of an answer
 )
 
-// plan reports an account on the free plan. If the plan cannot be read, it reports nothing: buying does not need the
-// right, and a launch that the plan refuses names the next step.
+// plan reports an account on the free plan. If the plan cannot be read, it reports nothing. The right to read the
+// plan is not needed for buying, and the error of a launch that the plan refuses contains the next step.
 //
 // Source: AWS Billing and Cost Management API reference, GetAccountPlanState: accountPlanType is FREE or PAID.
 func (c *Checker) plan(ctx context.Context) (missing []driver.Lack) {

@@ -34,7 +34,7 @@ func QuotaCode(class string, spot bool) string {
 	return quotaCodes[class][0]
 }
 
-// Limits are a region's vCPU quotas by class; a missing class is unknown.
+// Limits are a region's vCPU quotas by class. The quota of a missing class is unknown.
 type Limits map[string]Limit
 
 // Limit is the maximum number of vCPUs that an account may have at a time; negative is unknown.
@@ -74,9 +74,9 @@ func Quotas(ctx context.Context, sdk awssdk.Config) (Limits, error) {
 	return limits, nil
 }
 
-// within removes offers that the account cannot buy even once: the spot side of an offer, or the whole offer. New
-// accounts may not have a single GPU machine, and a planner would otherwise find that out by trying one region after
-// another. If a quota is only used up at present, the launch reports it.
+// within removes offers of which the account cannot buy a single machine: the spot side of an offer, or the whole
+// offer. A new account may not buy any GPU machine. Otherwise a planner would find that out by trying one region
+// after another. A quota that is only used up at present is reported by the launch.
 func (l Limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.Clone(offers)
 	for i := range kept {

@@ -57,8 +57,9 @@ type Result struct {
 	Took      time.Duration // duration by Now
 }
 
-// Refresh reads all regions of the deployment, merges the results over the last snapshot, and writes the next. It
-// fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
+// Refresh reads all regions of the deployment, merges the results over the last snapshot, and writes the next
+// snapshot. It fails only if no region could be read, or the snapshot cannot be written. A region that fails keeps
+// its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
 	log := r.Log
@@ -106,8 +107,8 @@ func keep(res *Result, log *slog.Logger, what string, err error) {
 	log.Warn("part of AWS's catalogue not renewed", "what", what, "err", err)
 }
 
-// Load reads the refreshed catalogue for a planner. It returns nil if the snapshot still has the tag, and fails with
-// fs.ErrNotExist if none was ever written: then the planner uses the catalogue in the binary.
+// Load reads the refreshed catalogue for a planner. It returns nil if the snapshot still has the tag. It fails with
+// fs.ErrNotExist if no snapshot was ever written; the planner then uses the catalogue in the binary.
 func Load(ctx context.Context, s Snapshots, tag string) (*catalog.Catalog, string, error) {
 	data, now, err := s.Get(ctx, tag)
 	if err != nil {
@@ -201,9 +202,9 @@ func (r *Refresher) sold(ctx context.Context, region string) (sold, error) {
 	return s, nil
 }
 
-// merge makes the offers of a region: the types that it sells now, at the prices just read, otherwise at the last known
-// ones. It drops offers without any on-demand price, and those that cannot be bought with the default images and
-// settings.
+// merge makes the offers of a region: the types that it sells now, at the prices just read or, if there are none, at
+// the last known prices. It drops offers without any on-demand price, and those that cannot be bought with the
+// default images and settings.
 func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spot map[string]float64) []catalog.Offer {
 	anywhere := map[string]catalog.Offer{} // offers of the type in any zone: on-demand prices are regional
 	for _, o := range before {
@@ -232,17 +233,17 @@ func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spo
 	return slices.CompactFunc(offers, func(a, b catalog.Offer) bool { return a.ID() == b.ID() })
 }
 
-// boots reports whether EC2 sells a type on demand as a virtual machine that the default images boot on. It has no
-// objection to a type of which EC2 says nothing. Types of Capacity Blocks alone have no on-demand price to buy at
-// (EC2 API reference, InstanceTypeInfo: SupportedUsageClasses, BareMetal and SupportedVirtualizationTypes).
+// boots reports whether EC2 sells a type on demand as a virtual machine on which the default images boot. It returns
+// true for a type about which EC2 reports nothing. Types that are sold only in Capacity Blocks have no on-demand
+// price (EC2 API reference, InstanceTypeInfo: SupportedUsageClasses, BareMetal and SupportedVirtualizationTypes).
 func boots(t types.InstanceTypeInfo) bool {
 	sells, hvm := t.SupportedUsageClasses, t.SupportedVirtualizationTypes
 	return (len(sells) == 0 || slices.Contains(sells, types.UsageClassTypeOnDemand)) &&
 		!awssdk.ToBool(t.BareMetal) && (len(hvm) == 0 || slices.Contains(hvm, types.VirtualizationTypeHvm))
 }
 
-// fresh returns an offer that was unknown in its zone. It copies the offer of another zone of the region, otherwise
-// it uses EC2's facts about the type.
+// fresh returns an offer that was unknown in its zone. It copies the offer of another zone of the region. If there is
+// none, it uses EC2's facts about the type.
 func fresh(region, name string, t types.InstanceTypeInfo, like catalog.Offer) catalog.Offer {
 	if like.InstanceType != "" {
 		like.SpotUSD, like.HasSpot = 0, false

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// The kind of reserved capacity that machines of this deployment can use: Linux, on shared hosts.
+// The properties of reserved capacity that machines of this deployment can use: Linux, on shared hosts.
 const (
 	linux  = "Linux/UNIX"
 	shared = "default"

@@ -44,7 +44,7 @@ type values = map[string]any
 
 func equals(key string, value any) values { return values{"StringEquals": values{key: value}} }
 
-// trust lets a service of AWS assume a role; with an account, only for resources of that account.
+// trust allows a service of AWS to assume a role. With an account, it allows this only for resources of that account.
 func trust(service, account string) document {
 	s := statement{Effect: "Allow", Principal: values{"Service": service}, Action: []string{"sts:AssumeRole"}}
 	if account != "" {
@@ -119,8 +119,8 @@ func (r *Roles) servicePolicy() document {
 	)
 }
 
-// nodesRole is the role that EMR gives its machines. That of a named profile is assumed to have the profile's name, as
-// EMR's own has.
+// nodesRole is the role that EMR gives its machines. If an instance profile is named, its role is assumed to have the
+// same name, as for EMR's own profile.
 func (r *Roles) nodesRole() string {
 	if r.named.InstanceProfile != "" {
 		return nameOf(r.named.InstanceProfile)

@@ -1,9 +1,9 @@
 // Package roles creates the IAM roles that Amazon EMR and EMR Serverless need, for `tradewind cloud add aws`: the
 // service role with which EMR buys machines, the role and instance profile of those machines, and the role of EMR
-// Serverless's job runs. Each has an inline policy with the rights that it needs, and no other.
+// Serverless's job runs. Each has an inline policy with only the rights that it needs.
 //
-// Each step checks first and creates only what is missing, so running it again changes nothing; or it is printed as a
-// command of the AWS CLI. Roles that the configuration names are the user's: they are only checked.
+// Each step checks first and creates only missing resources, so running it again changes nothing. A step can also be
+// printed as a command of the AWS CLI. Roles that the configuration names belong to the user: they are only checked.
 package roles
 
 import (
@@ -32,7 +32,8 @@ type Config struct {
 	EMR, Serverless bool
 	// ServiceRole, InstanceProfile and JobRole, an ARN, are used and not created if they are set.
 	ServiceRole, InstanceProfile, JobRole string
-	// Regions and Buckets are those in which EMR may buy machines, and with which applications may work.
+	// Regions are the regions in which EMR may buy machines. Buckets are the buckets with which applications may
+	// work.
 	Regions, Buckets []string
 	Tags             map[string]string
 	// Settle is the time for which Add waits after it has created something, because a new role is not known
@@ -136,8 +137,8 @@ func (r *Roles) Print() (lines []string) {
 	return lines
 }
 
-// Add creates the missing resources in order, and calls tell for each. It stops at the first that fails. The earlier
-// ones stay, and the next Add continues from there.
+// Add creates the missing resources in order, and calls tell for each. If one fails, Add stops. The earlier ones
+// stay, and the next Add continues from there.
 func (r *Roles) Add(ctx context.Context, tell func(step string, made bool)) error {
 	if err := r.identify(ctx); err != nil {
 		return err
@@ -225,7 +226,7 @@ func isGone(err error) bool {
 	return errors.As(err, &gone)
 }
 
-// found turns the error of a lookup into whether the resource exists.
+// found returns, from the error of a lookup, whether the resource exists.
 func found(err error) (bool, error) {
 	if isGone(err) {
 		return false, nil

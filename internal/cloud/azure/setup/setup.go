@@ -25,8 +25,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/azure"
 )
 
-// Config describes the resources to create, and for which identity. Deployment, Subscription, Location and Credential
-// are required, and one of Principal and Federation.
+// Config describes the resources to create and the identity that may use them. Deployment, Subscription, Location and
+// Credential are required, and one of Principal and Federation.
 type Config struct {
 	Deployment    string
 	Subscription  string
@@ -39,7 +39,7 @@ type Config struct {
 	Federation *Federation
 	Credential azcore.TokenCredential
 	Options    *arm.ClientOptions
-	// Pause is the time between two polls of an operation; a second when 0.
+	// Pause is the time between two polls of an operation; 0 means a second.
 	Pause time.Duration
 }
 
@@ -130,9 +130,9 @@ type Step struct {
 	remove   func(context.Context) error // nil if it is not removed
 }
 
-// Make checks every step and creates the missing resources. It calls told for each step, with whether it existed
-// before. It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the failed step; earlier
-// steps stay.
+// Make checks every step and creates the missing resources. It calls told for each step, with true if the step's
+// resource existed before. It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the
+// failed step; earlier steps stay.
 func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error {
 	for _, step := range s.Steps() {
 		was, err := step.there(ctx)
@@ -150,9 +150,9 @@ func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error 
 	return nil
 }
 
-// Remove removes the created resources, in reverse order, and reports each step that existed to told, also those that
-// stay. If running returns a number above 0, it does nothing and fails with ErrRunning. A group that contains something
-// else stays.
+// Remove removes the created resources, in reverse order. It calls told for each step that existed, also for those
+// that stay. If running returns a number above 0, it does nothing and fails with ErrRunning. A group that contains
+// other resources stays.
 func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, error), told func(step Step)) error {
 	n, err := running(ctx)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Setup) early(err error) bool {
 	switch response.ErrorCode {
 	case "RoleDefinitionDoesNotExist", "MissingSubscriptionRegistration", "SubscriptionNotRegistered":
 		return true
-	case "PrincipalNotFound": // otherwise the user has named it, and it exists or does not
+	case "PrincipalNotFound": // a principal that the user has named is not new, so a retry would not help
 		return s.cfg.Federation != nil
 	}
 	return false

@@ -52,7 +52,7 @@ type owning struct {
 func (o owning) Check(ctx context.Context) (driver.Report, error) {
 	r, err := o.Checker.Check(ctx)
 	for _, l := range r.Missing {
-		if l.Fatal { // an account that cannot buy has bigger problems, and the cloud would refuse these calls as well
+		if l.Fatal { // an account that cannot buy has greater problems, and the cloud would refuse these calls as well
 			return r, err
 		}
 	}

@@ -1,5 +1,5 @@
-// Package renew is the common part of the refreshes of the catalogue: the snapshot they start from and where they write
-// the result. It links the catalogue, which drivers do not.
+// Package renew is the common part of the refreshes of the catalogue: the snapshot from which they start and the
+// place to which they write the result. It links the catalogue, which drivers do not.
 package renew
 
 import (
