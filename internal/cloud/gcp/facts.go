@@ -184,8 +184,8 @@ func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType)
 	return i, err
 }
 
-// ofImage sets the kind of Google's refusal to use a launch's image, which the caller may be able to read. Tasks with
-// other images can still use this cloud.
+// ofImage sets the kind of the error if Google refuses to use a launch's image. The caller may still be able to read
+// that image. Tasks with other images can still use this cloud.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	if errors.As(Typed(err), &e) && e.Kind == cloud.Auth && strings.Contains(e.Message, "compute.images.") {

@@ -21,10 +21,10 @@ import (
 // Config is the driver's configuration. Deployment and Project are required; the zero values of the other fields are
 // defaults.
 type Config struct {
-	// Deployment is the name in the label of everything launched, by which it is found again.
+	// Deployment is the name in the label of each resource that is launched. The driver finds its resources by it.
 	Deployment string
 	Project    string // its ID, not its number
-	// Regions are all regions in which machines may be bought; if empty, all of the project's.
+	// Regions are all regions in which machines may be bought. Empty means all regions of the project.
 	Regions []string
 	Agents  driver.Agents
 	// Images replace Google's default images for tasks that name none, by class of machine (amd64, arm64, amd64-gpu):
@@ -39,20 +39,21 @@ type Config struct {
 	// Network and Subnetwork are names, or paths if they belong to another project. If both are empty, the network
 	// "default" is used.
 	Network, Subnetwork string
-	// NoPublicAddress makes machines without a public address; their network needs another way out (Cloud NAT).
+	// NoPublicAddress makes machines without a public address. Their network then needs another way to the internet
+	// (Cloud NAT).
 	NoPublicAddress bool
 	// ServiceAccount is the email address of the account with which machines prove their identity. It needs no role.
 	// Without one, machines have no identity token.
 	ServiceAccount string
-	// TPUs allows buying TPUs; their API is called then, and must be enabled.
+	// TPUs allows buying TPUs. Their API is called only then, and must be enabled.
 	TPUs bool
 	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves driver.Graves
 	Log    *slog.Logger
 	// Endpoint replaces https://SERVICE.googleapis.com for all services: a proxy, or an emulator.
 	Endpoint string
-	// Client are more options of Google's clients: credentials, or an HTTP client. If empty, they come from the
-	// environment.
+	// Client are more options of Google's clients: credentials, or an HTTP client. If they are empty, the environment
+	// provides these.
 	Client []option.ClientOption
 }
 
@@ -61,8 +62,8 @@ const (
 	readWithin   = 20 * time.Second
 	insertWithin = 60 * time.Second
 	// waitWithin is the maximum time for which a launch waits for its operation. It is less than the time limit of
-	// the launching function, and less than the time for which Google keeps one wait call open. The next call waits
-	// for a slower operation.
+	// the launching function, and less than the time for which Google keeps one wait call open. A slower operation is
+	// waited for by the next call.
 	waitWithin = 75 * time.Second
 )
 
@@ -191,7 +192,7 @@ func (c *Cloud) home(cluster string) home {
 	return c.homes[cluster]
 }
 
-// setHome records where a cluster is; the zero home forgets the cluster.
+// setHome records the place of a cluster. The zero home removes the record.
 func (c *Cloud) setHome(cluster string, h home) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 const maxAttempts = 8
 
 // buy makes the machines with a new operation, or waits for the operation of an earlier call. It skips earlier
-// operations that failed with an error that is to be retried.
+// operations that failed with a temporary error.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	in, err := c.request(ctx, spec)
 	if err != nil {
@@ -104,14 +104,15 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		if earlier && (kind == cloud.Transient || kind == cloud.Throttled) {
 			continue
 		}
-		// Google has removed the machines that it made; sweep ends any that it left.
+		// Google has removed the machines that it made. sweep ends any that remain.
 		why = driver.WithMade(why, made(op, spec.Nodes))
 		return nil, errors.Join(why, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return nil, fail(cloud.Capacity, codeLost, "cluster %s has failed %d times", spec.Cluster, maxAttempts)
 }
 
-// made returns how many machines a failed operation had made, including those that Google has removed since.
+// made returns the number of machines that a failed operation had made, including those that Google has removed
+// since.
 func made(op *compute.Operation, nodes int) (n int) {
 	if op.InstancesBulkInsertOperationMetadata == nil {
 		return 0
@@ -246,7 +247,7 @@ func keep(all []*compute.Instance, want func(*compute.Instance) bool) []*compute
 	return slices.DeleteFunc(slices.Clone(all), func(i *compute.Instance) bool { return !want(i) })
 }
 
-// sweep deletes all machines of a cluster in a zone; in all zones if zone is empty.
+// sweep deletes all machines of a cluster in a zone, or in all zones if zone is empty.
 func (c *Cloud) sweep(ctx context.Context, zone, cluster string) error {
 	found, err := c.find(ctx, zone, cluster)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Machines implements cloud.Cloud. One call lists all zones. If a zone does not answer, the list would be incomplete,
-// so it fails.
+// Machines implements cloud.Cloud. One call lists all zones. If a zone does not answer, Machines fails, because the
+// list would be incomplete.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
@@ -34,7 +34,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return machines, nil
 }
 
-// Fields that are read of machines. Metadata is never read, because it holds the start-up script with the tokens.
+// Fields of machines that are read. Metadata is never read, because it has the start-up script with the tokens.
 const (
 	oneInstance    = "id,name,zone,status,description,machineType,creationTimestamp,scheduling/provisioningModel"
 	instanceFields = "(" + oneInstance + ")"
@@ -50,7 +50,8 @@ func (c *Cloud) pageSize() int64 {
 	return maxPage
 }
 
-// find lists the instances of a cluster in a zone. An empty cluster is the whole deployment, an empty zone all zones.
+// find lists the instances of a cluster in a zone. An empty cluster means the whole deployment, and an empty zone all
+// zones.
 func (c *Cloud) find(ctx context.Context, zone, cluster string) ([]*compute.Instance, error) {
 	s, err := c.Compute(ctx)
 	if err != nil {

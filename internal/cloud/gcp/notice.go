@@ -18,7 +18,7 @@ import (
 const (
 	Preempted = "compute.instances.preempted"
 	HostError = "compute.instances.hostError"
-	// Maintained is a machine that cannot be moved, stopped because its host is maintained.
+	// Maintained is the method for a machine that cannot be moved and is stopped because its host is maintained.
 	Maintained = "compute.instances.terminateOnHostMaintenance"
 )
 

@@ -41,8 +41,8 @@ func (r *Refresher) limits(ctx context.Context, s *compute.Service) (limits, err
 // preemptible is the prefix of quotas of spot machines.
 const preemptible = "PREEMPTIBLE_"
 
-// gpuRoom returns the quota of an accelerator on a market; known is false if there is none. A quota of 0 for spot means
-// that there are none.
+// gpuRoom returns the quota of an accelerator on a market; known is false if there is none. A quota of 0 for spot
+// means that the project may have no such machines.
 func (l limits) gpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
 	metric := quotas.GoogleGPUs(o.Accelerator)
 	if v, ok := l[o.Region][preemptible+metric]; m == catalog.Spot && ok {
@@ -52,8 +52,8 @@ func (l limits) gpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, know
 	return limit, known
 }
 
-// cpuRoom returns the quota of a family's processors on a market; known is false if there is none. Spot machines have a
-// separate quota; if that is 0, none was granted, and they count against the common one.
+// cpuRoom returns the quota of a family's processors on a market; known is false if there is none. Spot machines have
+// a separate quota. If that is 0, none was granted, and spot machines count against the common quota.
 func (l limits) cpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
 	// A family with a separate quota does not count against the common one.
 	for _, metric := range quotas.GoogleCPUs(o.InstanceType) {
@@ -84,8 +84,8 @@ func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
 	return !known || n >= o.VCPU
 }
 
-// within removes offers that the project cannot buy even once: the spot side of an offer, or the whole offer. If a
-// quota is only used up at present, the launch reports it.
+// within removes offers of which the project cannot buy a single machine: the spot side of an offer, or the whole
+// offer. A quota that is only used up at present is reported by the launch.
 func (l limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.DeleteFunc(slices.Clone(offers), func(o catalog.Offer) bool {
 		if l.fits(&o, catalog.OnDemand) || o.HasSpot && l.fits(&o, catalog.Spot) {

@@ -37,7 +37,7 @@ type Result struct {
 	Spot      int      // spot prices that were renewed
 	New, Gone int      // offers
 	Dropped   int      // offers, or their spot side, beyond the project's quotas
-	Doubted   int      // prices that were not believed, because they are far from the known ones
+	Doubted   int      // number of prices that were not believed, because they are far from the known ones
 	Kept      []string // the parts that were not renewed, and why
 }
 
@@ -152,7 +152,7 @@ func (r *Refresher) sold(ctx context.Context, s *compute.Service) (types, error)
 	return all, err
 }
 
-// attachable returns the accelerators that can be attached, by zone and canonical name; nil is unknown.
+// attachable returns the accelerators that can be attached, by zone and canonical name; nil means unknown.
 func (r *Refresher) attachable(ctx context.Context, s *compute.Service) (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	err := s.AcceleratorTypes.AggregatedList(r.Cloud.Project()).MaxResults(500).Pages(ctx,
@@ -184,8 +184,8 @@ type merger struct {
 	res        *Result
 }
 
-// merge returns the offers that are sold now: known ones at the prices just read. A type that is new in a zone is
-// copied from the region's other zones; a type that is new everywhere is made from Google's facts, if it has a price.
+// merge returns the offers that are sold now. Known offers get the prices just read. A type that is new in a zone is
+// copied from the region's other zones. A type that is new everywhere is made from Google's facts, if it has a price.
 func (m *merger) merge(known map[string]catalog.Offer) []catalog.Offer {
 	type at struct{ region, zone, name string }
 	here, elsewhere := map[at][]catalog.Offer{}, map[at]catalog.Offer{}
@@ -254,7 +254,7 @@ func (m *merger) price(o *catalog.Offer) {
 	if usd, ok := m.prices.Machine(o, catalog.OnDemand); ok {
 		if usd > doubtful*o.OnDemandUSD || usd < o.OnDemandUSD/doubtful {
 			m.res.Doubted++
-			return // wrongly read parts of a machine would give a wrong spot price
+			return // a wrongly read part of a machine would give a wrong spot price
 		}
 		o.OnDemandUSD = usd
 		m.res.OnDemand++

@@ -44,7 +44,7 @@ func Reserved(ctx context.Context, c *Cloud, s *compute.Service) (all []catalog.
 
 func region(zone string) string { return zone[:max(strings.LastIndexByte(zone, '-'), 0)] }
 
-// reserved converts a reservation for the catalogue; ok is false for one that is of no use here.
+// reserved converts a reservation for the catalogue; ok is false if no machine of the broker could use it.
 func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserved, ok bool) {
 	specific := r.SpecificReservation
 	if r.Status != "READY" || specific == nil || specific.InstanceProperties == nil {
@@ -66,8 +66,8 @@ func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserv
 	return one, true
 }
 
-// consumed counts this deployment's machines on each reservation, by zone/name. For an open reservation, Google
-// reports which machines it has taken.
+// consumed returns the number of this deployment's machines on each reservation, by zone/name. For an open
+// reservation, Google reports which machines the reservation pays for.
 func consumed(ctx context.Context, c *Cloud, s *compute.Service) (map[string]int, error) {
 	ours := map[string]int{}
 	err := eachInstance(ctx, c, s, func(scope string, i *compute.Instance, mine bool) {
@@ -102,7 +102,7 @@ func eachInstance(ctx context.Context, c *Cloud, s *compute.Service,
 		})
 }
 
-// taken returns the name of the reservation that a machine runs on.
+// taken returns the name of the reservation on which a machine runs.
 func taken(i *compute.Instance) string {
 	if s := i.ResourceStatus; s != nil && s.ReservationConsumptionInfo != nil {
 		return last(s.ReservationConsumptionInfo.ConsumedReservation)

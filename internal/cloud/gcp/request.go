@@ -104,8 +104,8 @@ func item(key, value string) *compute.MetadataItems {
 	return &compute.MetadataItems{Key: key, Value: &value}
 }
 
-// scheduling ends spot machines for good when they are interrupted. No machine restarts by itself, because its token
-// is valid only once.
+// scheduling makes spot machines terminate when they are interrupted. No machine restarts by itself, because its
+// token is valid only once.
 func scheduling(o apitypes.Offer, t machineType) *compute.Scheduling {
 	no := false
 	s := &compute.Scheduling{
@@ -123,7 +123,8 @@ func scheduling(o apitypes.Offer, t machineType) *compute.Scheduling {
 // maxDiskGiB is the largest boot disk (Compute Engine documentation, "Persistent Disk").
 const maxDiskGiB = 65536
 
-// disk returns the boot disk, which is deleted with the machine: of the requested size, and at least the image's size.
+// disk returns the boot disk, which is deleted with the machine. Its size is the larger of the requested size and the
+// image's size.
 func (c *Cloud) disk(spec cloud.LaunchSpec, img image) *compute.AttachedDisk {
 	gib := spec.DiskGiB
 	if !(gib > 0) {
@@ -194,8 +195,8 @@ func LabelText(s string) string {
 	return s[:min(len(s), maxLabel)]
 }
 
-// The labels by which machines are found consist of a readable part of the name, for people, and a digest, which
-// makes them unique: names may differ in characters that labels do not accept.
+// Labels by which machines are found. A label consists of a readable part of the name, for people, and a digest,
+// which makes it unique: names may differ in characters that labels do not accept.
 func (c *Cloud) deploymentLabel() string {
 	return readable(c.cfg.Deployment, 40) + "-" + digest(c.cfg.Deployment)
 }
@@ -204,7 +205,7 @@ func (c *Cloud) clusterLabel(cluster string) string {
 	return readable(cluster, 40) + "-" + digest(c.cfg.Deployment, cluster)
 }
 
-// machineName ends in the rank, which the boot script reads from it.
+// machineName returns a name that ends in the rank, because the boot script reads the rank from it.
 func (c *Cloud) machineName(cluster string, rank int) string {
 	return "tw-" + strings.ReplaceAll(readable(cluster, 28), "_", "-") + "-" + digest(c.cfg.Deployment, cluster) + "-" +
 		strconv.Itoa(rank)

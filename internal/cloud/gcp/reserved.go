@@ -22,8 +22,8 @@ func ReservationID(zone, name string, specific bool) string {
 	return openReservation + zone + "." + name
 }
 
-// affinity puts a machine on the reservation that it was planned on. For an open reservation, as for a commitment,
-// Google itself chooses the machines, so the request does not name it.
+// affinity puts a machine on the reservation for which it was planned. For an open reservation, as for a commitment,
+// Google itself chooses the machines, so the request does not name the reservation.
 func affinity(id string) *compute.ReservationAffinity {
 	rest, specific := strings.CutPrefix(id, specificReservation)
 	_, name, ok := strings.Cut(rest, ".")

@@ -37,7 +37,7 @@ var runtimes = map[string]string{
 
 func isTPU(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "tpu-") }
 
-// Times of a request for TPUs. It is queued, and Google reports nothing while no TPUs are available.
+// Times of a request for TPUs. The request is queued, and Google reports nothing while no TPUs are available.
 const (
 	tpuQueueFor = 60 * time.Second       // after this time the driver treats it as a stock-out
 	tpuPause    = 250 * time.Millisecond // the first pause; each is twice the one before
@@ -199,8 +199,8 @@ func (c *Cloud) tpuRequest(spec cloud.LaunchSpec, rank int) (*tpu.QueuedResource
 	return in, nil
 }
 
-// awaitTPU waits until the request for a node has it. It withdraws all requests of the cluster if this one has none for
-// too long after the launch began.
+// awaitTPU waits until the request for a node has got its TPU. If it has got none for too long after the launch
+// began, awaitTPU withdraws all requests of the cluster.
 func (c *Cloud) awaitTPU(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec, rank int, began time.Time) error {
 	name := c.location(spec.Offer.Zone) + "/queuedResources/" + c.machineName(spec.Cluster, rank)
 	for n := 0; ; n++ {
@@ -294,7 +294,7 @@ func (c *Cloud) tpuMachine(n *tpu.Node) cloud.Machine {
 	return m
 }
 
-// findTPUs lists the TPU machines of a cluster, or of the whole deployment; it skips those of other deployments.
+// findTPUs lists the TPU machines of a cluster, or of the whole deployment. It skips those of other deployments.
 func (c *Cloud) findTPUs(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if at := c.home(cluster); !c.cfg.TPUs || cluster != "" && at.zone != "" && !at.tpu {
 		return nil, nil

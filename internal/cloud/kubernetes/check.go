@@ -34,7 +34,7 @@ var rights = []right{
 	{verb: "list", resource: "events", optional: true},
 }
 
-// rights returns the additional rights that this way of binding gangs needs.
+// rights returns the additional rights that are needed for this way of binding gangs.
 func (g Gang) rights() (all []right) {
 	switch g.By {
 	case ByVolcano, ByNative:
@@ -167,7 +167,8 @@ func (p *Place) has(ctx context.Context, need right) (bool, error) {
 // roleName is the name of the role that grant creates, and of its binding.
 const roleName = "tradewind-machines"
 
-// grant returns the command that creates a role with all these rights and binds it to the broker; it can be run again.
+// grant returns the command that creates a role with all these rights and binds it to the broker. The command can be
+// run again.
 func (p *Place) grant(needed []right, ofCluster bool, user string) string {
 	kind, metadata := "Role", map[string]string{"name": roleName, "namespace": p.Namespace}
 	if ofCluster {
@@ -207,8 +208,8 @@ func (p *Place) Keys(ctx context.Context) ([]byte, error) {
 	return p.Client.Keys(ctx)
 }
 
-// lacksKeys checks whether the broker may read the keys with which it verifies pods, if it does that. Service
-// accounts may by default; users with roles in a namespace may not.
+// lacksKeys checks whether the broker may read the keys with which it verifies pods, if it verifies them. By default,
+// service accounts may read them, and users with roles in only a namespace may not.
 func (c *Cloud) lacksKeys(ctx context.Context, p *Place, user string) (*driver.Lack, error) {
 	if c.cfg.Audience == "" {
 		return nil, nil

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Client calls the resources of Kubernetes that the driver uses. client-go's clientset can do more, but a program that
-// links it has the code of every API group, a tenth of its size.
+// Client calls the resources of Kubernetes that the driver uses. It replaces client-go's clientset, which has the
+// code of every API group: a tenth of the size of a program that links it.
 type Client interface {
 	Pods(namespace string) Pods
 	Nodes() Nodes

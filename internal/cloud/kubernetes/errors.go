@@ -26,14 +26,14 @@ const (
 	codeLimit    = "LimitRange"
 )
 
-// Times after which the broker may retry a full cluster. The driver watches the free room of nodes, so asking it again
-// is cheap. If the scheduler refused, a retry has to create pods.
+// Times after which the broker may retry a full cluster. The driver watches the free room of nodes, so a retry is
+// cheap. After a refusal by the scheduler, a retry has to create pods.
 const fullFor, unboundFor = time.Minute, 5 * time.Minute
 
 // maxMessage is the maximum length of the cluster's message in an error, in bytes.
 const maxMessage = 1000
 
-// throttledFor is the wait if the API server does not give one.
+// throttledFor is the wait after throttling if the API server does not specify one.
 const throttledFor = time.Second
 
 // Typed converts the error of a call to a *cloud.Error. It returns nil for nil, and returns an error that already has

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gang states how the pods of one cluster of the broker are bound together in a place.
+// Gang specifies the way in which the pods of one cluster of the broker are bound together in a place.
 type Gang struct {
 	By    string // one of the By constants; empty is ByGates
 	Queue string // Kueue's LocalQueue, or Volcano's Queue
@@ -41,8 +41,8 @@ const (
 // boundByOthers reports whether another component than the broker decides whether a gang has room.
 func (g Gang) boundByOthers() bool { return g.By != "" && g.By != ByGates }
 
-// usesClusterScheduler reports whether the cluster's own scheduler places the pods: it decides by the free room of
-// nodes, and looks at every pod sooner or later.
+// usesClusterScheduler reports whether the cluster's own scheduler places the pods. That scheduler decides by the
+// free room of nodes, and tries every pod sooner or later.
 func (g Gang) usesClusterScheduler() bool { return !g.boundByOthers() || g.By == ByNative }
 
 // ParseGang parses gates, native, kueue:QUEUE, volcano or volcano:QUEUE.
@@ -83,8 +83,8 @@ var volcanoGroups = schema.GroupVersionResource{
 	Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups",
 }
 
-// join makes a pod part of the gang. Kueue adds its gate itself as well; setting it from the start keeps the pod off
-// the nodes of a cluster whose Kueue is down.
+// join makes a pod part of the gang. Kueue adds its gate itself, too. join sets the gate at once, so that the pod is
+// not bound in a cluster whose Kueue is down.
 func (g *gang) join(p *corev1.Pod) {
 	name := g.c.groupName(g.spec.Cluster)
 	switch by := g.place.Gang; by.By {

@@ -31,9 +31,9 @@ const PlaceholderPriority = "tradewind-placeholder"
 
 func (g *gang) placeholderLabel() string { return hash(g.c.groupName(g.spec.Cluster)) }
 
-// placeholders returns those of the gang, from Watch if possible and otherwise from a list. Every waiting gang looks
-// at its placeholders four times a second, and listing a namespace of ten thousand pods that often would keep the API
-// server busy.
+// placeholders returns the placeholders of the gang, from Watch if possible and otherwise from a list. Every waiting
+// gang checks its placeholders four times a second. A list of a namespace with ten thousand pods that often would
+// keep the API server busy.
 func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
 	if pods, ok := g.c.grounds[g.place.Name].sight.pods(g.placeholderLabel()); ok {
 		return pods, nil
@@ -46,9 +46,9 @@ func (g *gang) listPlaceholders(ctx context.Context) ([]corev1.Pod, error) {
 	return g.place.pods(ctx, labelPlaceholder+"="+g.placeholderLabel())
 }
 
-// grow waits until there is room for all pods that have no node yet, and until no other gang's placeholder waits for
-// a node, because that would take the place of the first one that is removed. For the latter it waits at most a fifth
-// of GrowWithin, about the time until a node arrives.
+// grow waits until there is room for all pods that have no node yet. It also waits until no other gang's placeholder
+// waits for a node, because such a placeholder would take the place of the first placeholder that is removed. For
+// that it waits at most a fifth of GrowWithin, about the time until a node arrives.
 //
 // It fails with Capacity and the scheduler's message if no placeholder has got a node for GrowWithin. It leaves
 // placeholders only if ctx ends first: the next launch of the cluster continues with them. If the cluster does not
@@ -108,8 +108,8 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	}
 }
 
-// first returns a pod of the gang; it owns the placeholders, so that they are removed even if dropPlaceholders does
-// not run.
+// first returns a pod of the gang. That pod owns the placeholders, so that they are removed even if dropPlaceholders
+// does not run.
 func (g *gang) first(ctx context.Context) (*corev1.Pod, error) {
 	pods, err := g.list(ctx)
 	if err != nil {
@@ -121,8 +121,8 @@ func (g *gang) first(ctx context.Context) (*corev1.Pod, error) {
 	return &pods[0], nil
 }
 
-// lastBound returns when the last of the placeholders got a node, or began if none has: a repeated launch does not
-// start the wait again.
+// lastBound returns the time at which the last of the placeholders got a node, or began if none has. Thus a repeated
+// launch does not start the wait again.
 func lastBound(placeholders []corev1.Pod, began time.Time) time.Time {
 	for i := range placeholders {
 		c := condition(&placeholders[i], corev1.PodScheduled)

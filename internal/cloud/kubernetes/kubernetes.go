@@ -44,7 +44,7 @@ type Pool struct {
 
 // Config is the driver's configuration. Deployment, Places and Agents are required.
 type Config struct {
-	// Deployment is the name in the labels of all pods. The driver sees and terminates only pods with these labels.
+	// Deployment is the name in the labels of all pods. The driver finds and terminates only pods with these labels.
 	Deployment string
 	Places     []Place
 	Agents     driver.Agents
@@ -60,12 +60,13 @@ type Config struct {
 	// AsRoot lets tasks run as root, which the "restricted" Pod Security Standard forbids.
 	AsRoot bool
 	Graves driver.Graves
-	// Audience is the broker's address, for which pods get a token that proves their identity; empty is none.
+	// Audience is the broker's address, for which pods get a token that proves their identity; empty means that they
+	// get none.
 	Audience string
 	// Grace is the time that a pod has to end after the request to end; 0 means 2 min.
 	Grace time.Duration
-	// StartWithin is the time for which a launch waits for its containers to start, to find out whether images can be
-	// pulled; 0 means 30 s.
+	// StartWithin is the time for which a launch waits for its containers to start, to find out whether the images
+	// can be pulled; 0 means 30 s.
 	StartWithin time.Duration
 	// BindWithin is the time for which a launch waits for pods to be bound if no pool can grow, and GrowWithin if one
 	// can; 0 means 10 s and 5 min. LookEvery is the interval of checks meanwhile; 0 means 250 ms.
@@ -166,7 +167,8 @@ func (c *Cloud) place(name string) (*Place, error) {
 	return &c.cfg.Places[i], nil
 }
 
-// places returns the places where a cluster may be: the one where this process launched it, otherwise all.
+// places returns the places in which a cluster may be: the place in which this process launched it or, if that is
+// unknown, all places.
 func (c *Cloud) places(cluster string) []*Place {
 	c.mu.Lock()
 	name := c.where[cluster]

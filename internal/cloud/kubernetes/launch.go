@@ -17,8 +17,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// callsAtOnce is the maximum number of parallel calls of one launch to an API server. placeAtOnce is that of all
-// launches in one place for creating and releasing pods: more would only wait there, and slow down the scheduler.
+// callsAtOnce is the maximum number of parallel calls of one launch to an API server. placeAtOnce is the maximum for
+// all launches in one place when they create and release pods. More calls would only wait there, and slow down the
+// scheduler.
 const (
 	callsAtOnce = 16
 	placeAtOnce = 32
@@ -170,7 +171,8 @@ func (g *gang) count(pods []corev1.Pod) {
 	}
 }
 
-// lost fails if one of the gang's pods has ended or is being deleted: all or nothing.
+// lost returns an error if one of the gang's pods has ended or is being deleted. The gang then has no use for the
+// others.
 func (g *gang) lost(pods []corev1.Pod) error {
 	for i := range pods {
 		if state, reason := stateOf(&pods[i]); state == cloud.Terminated || state == cloud.Terminating {
@@ -221,8 +223,8 @@ func complete(n int, have []corev1.Pod, name func(int) string, create func(int) 
 	})
 }
 
-// await waits until all pods have a node. It fails with Capacity and the scheduler's message if no further pod has got
-// one for too long. That time depends on the free room of the nodes: see outlook.
+// await waits until all pods have a node. It fails with Capacity and the scheduler's message if no further pod has
+// got a node for too long. That time depends on the free room of the nodes: see outlook.
 func (g *gang) await(ctx context.Context, hope outlook) error {
 	began := time.Now()
 	last, bound, looked := began, g.bound, began
@@ -257,8 +259,8 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 				hopeless = looked
 			}
 		}
-		// A single look may miss room that others are just releasing: a gang with a good outlook is given up after two
-		// looks.
+		// A single check may miss room that other pods are just releasing. So a gang with a good outlook is given up
+		// only after two checks.
 		settled := hopeless.IsZero() || time.Since(hopeless) >= g.c.cfg.BindWithin/2
 		if waited >= g.patience(said, hope) && settled {
 			said = cmp.Or(g.heldBack(ctx), said, "the scheduler gives no reason")
@@ -271,7 +273,7 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 	}
 }
 
-// refusal returns the scheduler's message why it has not bound a pod; empty if it gives none.
+// refusal returns the scheduler's message about a pod that it has not bound; empty if it gives none.
 func (g *gang) refusal(pods []corev1.Pod) string {
 	for i := range pods {
 		c := condition(&pods[i], corev1.PodScheduled)
@@ -282,7 +284,8 @@ func (g *gang) refusal(pods []corev1.Pod) string {
 	return ""
 }
 
-// started waits for up to StartWithin until every container runs; images that cannot be pulled show in that time.
+// started waits for up to StartWithin until every container runs. An image that cannot be pulled is found in that
+// time.
 func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 	began := time.Now()
 	for {
@@ -315,8 +318,8 @@ func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 	}
 }
 
-// refusedImage returns why a container of a pod can never start; empty if it may. init is true for the container that
-// fetches the agent.
+// refusedImage returns the reason for which a container of a pod can never start; empty if it may start. init is true
+// for the container that fetches the agent.
 func refusedImage(p *corev1.Pod) (why string, init bool) {
 	for i, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range list {

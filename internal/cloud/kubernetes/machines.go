@@ -124,8 +124,8 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	return errors.Join(silent...)
 }
 
-// remove deletes a cluster's pods and its Secret. At that time the agents have nothing left to do, so they get only a
-// short grace period. It returns how many pods there were.
+// remove deletes a cluster's pods and its Secret. Its agents have no work left at that time, so they get only a short
+// grace period. It returns the number of deleted pods.
 func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) (int, error) {
 	const moment = 2 // seconds
 	core := p.Client

@@ -37,15 +37,15 @@ type Node struct {
 	Type        string `json:"type"`
 	Region      string `json:"region,omitempty"` // in the node's cloud
 	Zone        string `json:"zone,omitempty"`
-	Provider    string `json:"-"` // the node's cloud, by its name in the catalogue; empty is unknown
+	Provider    string `json:"-"` // the node's cloud, by its name in the catalogue; empty means unknown
 	Arch        string `json:"arch,omitempty"`
 	Accelerator string `json:"accelerator,omitempty"` // value of the label
 	Spot        bool   `json:"spot,omitempty"`
 	Whole       Room   `json:"whole"` // allocatable to pods
 	Free        Room   `json:"-"`
 	// Part is the kind of GPU parts, if a device plugin offers parts: "shared", or MIG's "mig-1g.10gb". A node with
-	// parts is listed once for each kind, and once more if it has whole GPUs. OfGPU is the share of a GPU that one
-	// part is.
+	// parts is listed once for each kind, and once more if it has whole GPUs. OfGPU is the size of one part as a
+	// share of a GPU.
 	Part  string  `json:"part,omitempty"`
 	OfGPU float64 `json:"ofGPU,omitempty"`
 }

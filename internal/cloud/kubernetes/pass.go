@@ -33,7 +33,7 @@ func (g *gang) pass(ctx context.Context) error {
 	return g.release(ctx)
 }
 
-// enter waits for the gang's turn. A gang that has entered does not wait again.
+// enter waits until the gang may pass. A gang that has entered does not wait again.
 func (g *gang) enter(ctx context.Context) error {
 	if g.entered != nil {
 		return nil
@@ -64,8 +64,8 @@ func (g *gang) taken() {
 	}
 }
 
-// follow waits until the gangs that were promised room earlier have taken it. Otherwise placeholders could get their
-// places.
+// follow waits until the gangs that were promised room earlier have taken it. Otherwise this gang's placeholders
+// could take their room.
 func (g *gang) follow(ctx context.Context) error {
 	for _, through := range g.before {
 		select {
@@ -77,7 +77,7 @@ func (g *gang) follow(ctx context.Context) error {
 	return nil
 }
 
-// leave ends the gang's turn: it has its nodes, or has failed.
+// leave lets the next gang pass: this one has its nodes, or has failed.
 func (g *gang) leave() {
 	if g.entered != nil {
 		g.entered()

@@ -179,7 +179,7 @@ func (c *Cloud) volumes(spec cloud.LaunchSpec, s Shape, rank int) []corev1.Volum
 	return all
 }
 
-// environment is the agent's environment. Only the cluster knows the pod's ID and address.
+// environment returns the agent's environment. The pod's ID and address are filled in by the cluster.
 func (c *Cloud) environment(spec cloud.LaunchSpec) []corev1.EnvVar {
 	of := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
@@ -293,7 +293,7 @@ func (c *Cloud) machine(p *corev1.Pod) (m cloud.Machine, ok bool) {
 	return m, true
 }
 
-// stateOf returns a pod's state as a machine, and why it ended without a request.
+// stateOf returns a pod's state as a machine, and the reason for which it ended without a request.
 func stateOf(p *corev1.Pod) (state cloud.State, reason string) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
@@ -308,7 +308,7 @@ func stateOf(p *corev1.Pod) (state cloud.State, reason string) {
 	return cloud.Pending, ""
 }
 
-// endOf returns why a pod has failed, as the cluster reports it.
+// endOf returns the reason for which a pod has failed, as the cluster reports it.
 func endOf(p *corev1.Pod) string {
 	if c := condition(p, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
 		return c.Reason

@@ -14,9 +14,9 @@ import (
 // nodePools are Karpenter's pools, "NodePool" of karpenter.sh/v1.
 var nodePools = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 
-// growing returns the pools that can grow: those from the settings, and Karpenter's if the cluster has it and the
-// broker may read them. A NodePool lists the types of nodes that it makes; their sizes are taken from existing nodes
-// of that type, otherwise from the settings.
+// growing returns the pools that can grow: those from the settings, and Karpenter's if the cluster has Karpenter and
+// the broker may read its pools. A NodePool lists the types of nodes that it makes. Their sizes are taken from
+// existing nodes of that type or, if there are none, from the settings.
 func (p *Place) growing(ctx context.Context) ([]Pool, error) {
 	pools := slices.Clone(p.Pools)
 	for i := range pools {

@@ -91,7 +91,8 @@ type price struct{ onDemand, spot float64 }
 
 type nodeType struct{ cloud, region, kind string }
 
-// pricesOf looks up the prices of nodes: in their own region, otherwise where the type is cheapest.
+// pricesOf looks up the prices of nodes in their own region or, if it has none, in the region in which the type is
+// cheapest.
 func pricesOf(c *catalog.Catalog, sold []Sold) map[nodeType]price {
 	wanted := map[string]bool{}
 	for _, s := range sold {

@@ -38,8 +38,8 @@ type promise struct {
 	pods  int
 	room  string // label of its placeholders
 
-	// through is closed when its pods have nodes, or passWithin has passed. It is nil for a gang that waits for new
-	// nodes.
+	// through is closed when the gang's pods have nodes, or passWithin has passed. It is nil for a gang that waits
+	// for new nodes.
 	through chan struct{}
 }
 
@@ -94,8 +94,9 @@ func (gr *placeState) forget(cluster string) {
 	<-gr.turn
 }
 
-// look returns the free room of the nodes, and, by label, how many pods of each of the deployment's clusters and how
-// many placeholders have a node. The data is from Watch if possible, otherwise from lists.
+// look returns the free room of the nodes. It also returns, by label, the number of pods of each of the deployment's
+// clusters, and the number of placeholders, that have a node. The data is from Watch if possible, and otherwise from
+// lists.
 //
 // all is true if the pods of all users are known, not only the broker's.
 func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, all bool, err error) {
@@ -137,7 +138,7 @@ type placing struct {
 	outlook
 }
 
-// outlook is the prospect of those pods of a gang that have no node yet.
+// outlook is the prospect of the pods of a gang that have no node yet.
 type outlook int
 
 const (
@@ -166,7 +167,8 @@ func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err e
 		if err != nil {
 			return full, err
 		}
-		// Others may have taken room that the broker cannot see; and a scheduler other than the cluster's knows more.
+		// Other users may have taken room that the broker cannot see, and a scheduler other than the cluster's may
+		// know more.
 		if hope == roomy && (!all || !g.place.Gang.usesClusterScheduler()) {
 			hope = full
 		}
@@ -192,8 +194,8 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 	return within
 }
 
-// room checks whether the pods without a node fit, and promises the gang the room for them. It fails with Capacity if
-// they do not fit and nothing can grow, unless another component binds gangs.
+// room checks whether the pods without a node fit, and promises the gang the room for them. If they do not fit and no
+// pool can grow, room fails with Capacity, unless another component binds gangs.
 func (g *gang) room(ctx context.Context) (at placing, err error) {
 	at.arch = "amd64"
 	gr := g.c.grounds[g.place.Name]
@@ -248,11 +250,11 @@ func (g *gang) promise() *promise {
 	}
 }
 
-// left returns how many of the gang's pods still need a node.
+// left returns the number of the gang's pods that still need a node.
 func (g *gang) left(bound map[string]int) int { return g.promise().left(hash(g.spec.Cluster), bound) }
 
-// outlook returns the prospect of a gang, and how many of its pods without a node would fit, after deducting the room
-// promised to others. The caller holds the turn.
+// outlook returns the prospect of a gang, and the number of its pods without a node that would fit, after deducting
+// the room promised to others. The caller holds the turn.
 func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
 	gr, wanted := g.c.grounds[g.place.Name], g.left(bound)
 	if fits = g.fits(gr, bound, nodes, nil, wanted); fits >= wanted {
@@ -270,8 +272,8 @@ func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) 
 
 func (g *gang) suits(n *Node) bool { return n.suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) }
 
-// fits returns how many of wanted pods fit on the nodes and on those that could be added, after deducting the room
-// promised to others.
+// fits returns the number of wanted pods that fit on the nodes and on those that could be added, after deducting the
+// room promised to others.
 func (g *gang) fits(gr *placeState, bound map[string]int, nodes, more []Node, wanted int) int {
 	all := append(slices.Clone(nodes), more...)
 	own := hash(g.spec.Cluster)

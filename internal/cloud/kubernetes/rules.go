@@ -25,9 +25,9 @@ var topologyKeys = map[string]string{
 	"zone": corev1.LabelTopologyZone, "rack": "topology.kubernetes.io/rack", "machine": corev1.LabelHostname,
 }
 
-// keepRules adds the placement rules to a pod. A spread rule becomes a topology spread constraint whose MinDomains is
-// larger than any number of pods: the scheduler then counts the emptiest domain as having none, so MaxSkew limits the
-// pods in each domain.
+// keepRules adds the placement rules to a pod. A spread rule becomes a topology spread constraint with a MinDomains
+// that is larger than any number of pods. The scheduler then counts zero pods in the emptiest domain, so MaxSkew
+// limits the pods in each domain.
 func keepRules(p *corev1.Pod, spec cloud.LaunchSpec) {
 	for k, v := range spec.KnownBy {
 		p.Labels[knownLabel+hash(k+"="+v)] = marked

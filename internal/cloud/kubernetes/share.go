@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NVIDIA's device plugin offers parts of GPUs: time-slicing and MPS under the name nvidia.com/gpu.shared (its setting
-// renameByDefault), and MIG under a name for each profile (its strategy "mixed"). Shares that the plugin calls
-// nvidia.com/gpu cannot be distinguished from whole devices by their name, and are sold as whole ones.
+// NVIDIA's device plugin offers parts of GPUs. It offers time-slicing and MPS under the name nvidia.com/gpu.shared
+// (its setting renameByDefault), and MIG under a name for each profile (its strategy "mixed"). Shares with the name
+// nvidia.com/gpu cannot be distinguished from whole devices, and are sold as whole ones.
 
 const (
 	vendor    = "nvidia.com/"
@@ -70,8 +70,8 @@ func (n Node) shared(labels map[string]string, name corev1.ResourceName, whole, 
 // slicesOfGPU is the number of compute slices of a GPU with MIG (NVIDIA's MIG user guide: profile Ng.Mgb has N of 7).
 const slicesOfGPU = 7
 
-// partOf returns which share of a GPU one part is: for a MIG profile by its slices, otherwise by the device plugin's
-// number of replicas.
+// partOf returns the size of one part as a share of a GPU: for a MIG profile by its slices, and otherwise by the
+// device plugin's number of replicas.
 func partOf(share string, labels map[string]string) float64 {
 	if profile, isMIG := strings.CutPrefix(share, migPrefix); isMIG {
 		n, _, _ := strings.Cut(profile, "g")

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// watchCache holds the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists: in
-// a cluster of ten thousand pods, each launch would list all of them to place one more.
+// watchCache has the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists.
+// Otherwise, in a cluster of ten thousand pods, each launch would list all of them to place one more.
 type watchCache struct {
 	mu    sync.Mutex
 	live  bool // a watch is running
@@ -18,7 +18,8 @@ type watchCache struct {
 	nodes map[string]*corev1.Node
 	takes map[types.UID]podUsage
 	used  map[string]use // by node
-	// gangs are the deployment's pods by cluster label, and placeholders by placeholder label; then by the pod's name.
+	// gangs are the deployment's pods by cluster label, and its placeholders by placeholder label. The inner key is
+	// the pod's name.
 	gangs map[string]map[string]*corev1.Pod
 }
 

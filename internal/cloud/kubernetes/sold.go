@@ -24,8 +24,8 @@ func (s Sold) Shapes() []Shape {
 	return all
 }
 
-// Sells returns the nodes of every place, and those that it could add. failed has the error of each place that does not
-// answer.
+// Sells returns the existing nodes of every place, and nodes that the place could add. failed has the error of each
+// place that does not answer.
 func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error) {
 	failed = map[string]error{}
 	for i := range c.cfg.Places {

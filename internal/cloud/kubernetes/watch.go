@@ -27,9 +27,9 @@ var leavingTaints = map[string]bool{
 // watchAgain is the pause before Watch starts again after a watch has ended.
 const watchAgain = time.Second
 
-// Watch reports pods of the deployment that are about to be interrupted, or were, until ctx ends. It derives this from
-// the API servers' reports about the pods and their nodes. A notice may come twice. If an API server is down, Watch
-// retries until it answers, and then reports the interruptions in the meantime.
+// Watch reports, until ctx ends, pods of the deployment that are about to be interrupted or were interrupted. It
+// derives this from the API servers' reports about the pods and their nodes. A notice may come twice. If an API
+// server is down, Watch retries until it answers, and then reports the interruptions in the meantime.
 func (c *Cloud) Watch(ctx context.Context, tell func(context.Context, cloud.Notice)) {
 	var wg sync.WaitGroup
 	for i := range c.cfg.Places {
@@ -103,8 +103,8 @@ func (w *watcher) follow(ctx context.Context) error {
 // list call would return, so that lists are unnecessary.
 type coverage struct{ whole, all bool }
 
-// begin lists and watches the pods of all namespaces if the broker has that right, otherwise those of its namespace.
-// With a watch, launches need no lists to find the free resources of nodes.
+// begin lists and watches the pods of all namespaces if the broker has that right, and otherwise those of its
+// namespace. With a watch, launches need no lists to find the free resources of nodes.
 func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s coverage, err error) {
 	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
 		var version string
@@ -133,8 +133,8 @@ func (w *watcher) watchPods(ctx context.Context, namespace, version string) (wat
 	return resumingWatch(ctx, version, of.Watch)
 }
 
-// resumingWatch returns a watch that resumes at the same version when the API server ends it, as a busy one does: a new
-// list of ten thousand pods would make it busier.
+// resumingWatch returns a watch that resumes at the same version when the API server ends it, as a busy server does.
+// A new list of ten thousand pods would make the server busier.
 func resumingWatch(ctx context.Context, version string,
 	from func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {

@@ -190,7 +190,7 @@ func (c *Cloud) end(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// endAll terminates machines, all or none. Repeating it is harmless, so it retries.
+// endAll terminates machines, all or none. It retries, because a repetition is harmless.
 func (c *Cloud) endAll(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -204,8 +204,8 @@ func (c *Cloud) endAll(ctx context.Context, ids []string) error {
 	}
 }
 
-// key returns the SSH key for launching machines. Without a configured one it creates one for the deployment if it is
-// missing, and discards the private key.
+// key returns the SSH key for launching machines. If none is configured, it creates a key for the deployment unless
+// that exists, and discards the private key.
 func (c *Cloud) key(ctx context.Context) (string, error) {
 	release, err := c.locks.Take(ctx, "ssh key") // no cluster has a name with a space
 	if err != nil {
@@ -314,7 +314,7 @@ func image(name string) map[string]any {
 	return map[string]any{"family": name}
 }
 
-// repeats reports whether a call that only reads or ends machines is to be retried, and after which wait.
+// repeats reports whether a call that only reads or ends machines is to be retried, and returns the wait before that.
 func repeats(err error) (time.Duration, bool) {
 	switch e := typed(err); {
 	case e == nil:

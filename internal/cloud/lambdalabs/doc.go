@@ -4,14 +4,14 @@
 //
 // # A cluster is found by its machines' names
 //
-// The API has no idempotency tokens, and its machines have no launch time. So the name of a machine, which may have
-// 64 characters, identifies it: it contains the deployment's hash, the time of purchase, the rank, and the cluster's
-// name, or the hash of that if it is too long. Tags have the full name, for people and for hashed names.
+// The API has no idempotency tokens, and its machines have no launch time. So a machine is identified by its name,
+// which may have 64 characters. The name contains the deployment's hash, the time of purchase, the rank, and the
+// cluster's name, or the hash of that if it is too long. Tags have the full name, for people and for hashed names.
 //
-// A launch looks for its machines before it buys, then buys the missing ones with one call each, and looks again
-// afterwards. If a lost answer has led to a duplicate, it ends that and keeps the machine that was bought first. A
-// failure for lack of capacity, quota or rights is undone at once. After throttling or no answer the machines are
-// kept: the next launch of the cluster buys what is missing, and Terminate ends them.
+// A launch searches for its machines before it buys. Then it buys the missing ones with one call each, and searches
+// again. If a lost answer has led to a duplicate, it ends the duplicate and keeps the machine that was bought first.
+// A failure for lack of capacity, quota or rights is undone at once. After throttling or no answer the machines are
+// kept: the next launch of the cluster buys the missing ones, and Terminate ends all.
 //
 // # Limits of this cloud
 //
@@ -19,5 +19,5 @@
 // a machine. Its machines have no metadata service, so they cannot prove their identity when they connect: their
 // token is valid for one first call. A machine that shuts down from inside costs money until it is terminated, so the
 // broker ends every cluster itself. The account may make one launch every twelve seconds, and this driver keeps to
-// that.
+// that limit.
 package lambdalabs

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Codes of this driver's own failures, and codes of the API that it acts on.
+// Codes of this driver's own failures, and codes of the API to which the driver reacts.
 const (
 	codeNoKey    = "NoAPIKey"
 	codeKeyAway  = "APIKeyNotRead"
@@ -76,9 +76,9 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 // throttledFor is the wait after a throttling error without a Retry-After: the API allows one request a second.
 const throttledFor = time.Second
 
-// Typed converts the error of a call to a *cloud.Error. The kind follows from its code, otherwise from its HTTP
-// status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil for
-// nil, and returns an error that already has a kind unchanged.
+// Typed converts the error of a call to a *cloud.Error. The kind follows from the error's code or, if that is
+// unknown, from its HTTP status. Otherwise the kind is Transient, because a service that did not answer may answer
+// later. Typed returns nil for nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var already *cloud.Error
 	if err == nil || errors.As(err, &already) {

@@ -16,8 +16,8 @@ var ErrKey = errors.New("no Lambda API key")
 // openToOthers are the permissions that a key file must not have.
 const openToOthers = 0o077
 
-// KeyFile returns a function that reads the API key from a file at each call. It fails with ErrKey if others than the
-// owner may read the file; the error contains the command that fixes that.
+// KeyFile returns a function that reads the API key from a file at each call. If users other than the owner may read
+// the file, it fails with ErrKey, and the error contains the command that fixes that.
 func KeyFile(path string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		info, err := os.Stat(path)
@@ -42,7 +42,7 @@ type Fetcher interface {
 }
 
 // KeySecret returns a function that reads the API key from a store of secrets, such as AWS Systems Manager. It fails
-// with ErrKey if the store has none, and with another error if it may be available later.
+// with ErrKey if the store has no key, and with another error if the store may be available later.
 func KeySecret(from Fetcher, name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		text, err := from.Fetch(ctx, name)

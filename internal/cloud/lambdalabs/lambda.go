@@ -28,10 +28,10 @@ type Config struct {
 	Deployment string
 	// Key returns the API key. It is called before every request, so that the key can be changed, and must be fast.
 	Key func(context.Context) (string, error)
-	// Endpoint is the API's base URL without its path; DefaultEndpoint when empty.
+	// Endpoint is the API's base URL without its path; empty means DefaultEndpoint.
 	Endpoint string
 	HTTP     *http.Client // http.DefaultClient when nil
-	// Regions are all regions in which machines may be bought; any when empty.
+	// Regions are all regions in which machines may be bought; empty means any region.
 	Regions []string
 	Agents  driver.Agents
 	// Environment is added to the environment of agents.
@@ -41,7 +41,7 @@ type Config struct {
 	SSHKey string
 	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves driver.Graves
-	// LaunchEvery is the minimum time between two launches; 12 s when 0, the API's limit. Below 0 there is no limit.
+	// LaunchEvery is the minimum time between two launches; 0 means 12 s, the API's limit. Below 0 there is no limit.
 	LaunchEvery time.Duration
 	// SeenWithin is the maximum time until a new machine is listed; 0 means 20 s. LookEvery is the interval at which
 	// the driver lists machines meanwhile; 0 means every second.
@@ -57,7 +57,8 @@ const (
 	launchEvery  = 12 * time.Second // "Requests to /instance-operations/launch are limited to one per 12 seconds"
 	seenWithin   = 20 * time.Second
 	lookEvery    = time.Second
-	// maxTurn is the maximum wait for a launch's turn; beyond that the caller gets an error with a RetryAfter.
+	// maxTurn is the maximum time for which a launch waits until it may be made. If it would be longer, the caller
+	// gets an error with a RetryAfter.
 	maxTurn = 2 * time.Minute
 )
 
@@ -76,7 +77,7 @@ type Cloud struct {
 	ended  map[string]bool // clusters terminated by this process
 }
 
-// cluster has the machines of a cluster that this process has bought, which lists may lack for a while.
+// cluster has the machines of a cluster that this process has bought. Lists may lack them for a while.
 type cluster struct {
 	machines map[int]owned // by rank
 	whole    bool          // a launch has returned all its machines
@@ -183,7 +184,7 @@ func (c *Cloud) terminated(name string) {
 	delete(c.known, name)
 }
 
-// thin forgets half of a map when it is too large; the map only saves time.
+// thin removes half of a map when it is too large. The map only saves time.
 func thin[V any](m map[string]V) {
 	if len(m) >= maxKnown {
 		for _, any := range slices.Collect(maps.Keys(m))[:maxKnown/2] {

@@ -120,8 +120,8 @@ func truth(is bool) int {
 	return 0
 }
 
-// gone returns the ID of a machine of the cluster that has ended without a request: it is listed as ended, or this
-// process has bought it and it is no longer listed. A cluster that was never whole has lost none.
+// gone returns the ID of a machine of the cluster that has ended without a request. Such a machine is listed as
+// ended, or this process has bought it and it is no longer listed. A cluster that was never complete has lost none.
 func (c *Cloud) gone(cluster string, found []owned) string {
 	told, whole := c.members(cluster)
 	for _, m := range found {
@@ -239,8 +239,8 @@ func (c *Cloud) await(ctx context.Context, cluster string, wanted func([]owned) 
 	}
 }
 
-// confirm checks after buying whether another call bought some of the machines too, or terminated the cluster. A list
-// that contains the new machines contains the older ones as well.
+// confirm checks after the purchase whether another call has bought some of the machines, too, or has terminated the
+// cluster. A list that contains the new machines contains the older ones as well.
 func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned) ([]owned, error) {
 	listed := func(all []owned) bool {
 		for _, m := range have {

@@ -52,7 +52,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return plain(found), nil
 }
 
-// sweep ends machines that should not exist. If it fails for one, the next list tries again.
+// sweep ends machines that should not exist. If it fails to end one, the next list tries again.
 func (c *Cloud) sweep(ctx context.Context, found []owned) {
 	byCluster := map[string][]owned{}
 	for _, m := range found {

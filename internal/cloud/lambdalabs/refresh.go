@@ -61,8 +61,8 @@ type Change struct {
 	Was, Now float64
 }
 
-// Refresh reads the machine types, merges them over the last snapshot, and writes the next. If it fails, it writes
-// nothing and the old data stays valid.
+// Refresh reads the machine types, merges them over the last snapshot, and writes the next snapshot. If it fails, it
+// writes nothing and the old data stays valid.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
 	log := r.Log

@@ -43,8 +43,8 @@ type Preemption struct {
 type Behaviour interface {
 	// Launch returns the outcome of a launch. It is called once per launch call, but not if the cluster already exists.
 	Launch(Request) Verdict
-	// Preemption returns when machine rank of a cluster launched at r.Now will be interrupted, if at all. It is
-	// called once per machine.
+	// Preemption returns the time at which a machine will be interrupted, if at all: the machine with a rank in a
+	// cluster that was launched at r.Now. It is called once per machine.
 	Preemption(r Request, rank int) (Preemption, bool)
 }
 
@@ -64,14 +64,14 @@ func (None) Launch(Request) Verdict { return Verdict{} }
 // Preemption never happens.
 func (None) Preemption(Request, int) (Preemption, bool) { return Preemption{}, false }
 
-// Seeded fails launches and interrupts spot machines at random. A place without capacity has none for the whole
-// Window, so an immediate retry is useless, as in a real cloud.
+// Seeded makes launches fail and interrupts spot machines at random. A place without capacity has none for the whole
+// Window. So an immediate retry is useless, as in a real cloud.
 type Seeded struct {
 	Seed uint64
-	// CapacityFailure is the probability that a launch finds no capacity, by offer; nil is never.
+	// CapacityFailure is the probability that a launch finds no capacity, by offer; nil means never.
 	CapacityFailure func(apitypes.Offer) float64
 	// MeanLife is the expected time until a spot machine is interrupted (exponentially distributed), by offer; nil or
-	// 0 is never.
+	// 0 means never.
 	MeanLife func(apitypes.Offer) time.Duration
 	Window   time.Duration // 30 min when 0
 	Notice   time.Duration // DefaultNotice when 0
@@ -186,7 +186,7 @@ func (h *Host) judge(ctx context.Context, r Request) (Verdict, error) {
 	return v, nil
 }
 
-// remember saves the state of a behaviour that has one. h.mu is held.
+// remember saves the state of a behaviour that has one. The caller holds h.mu.
 func (h *Host) remember() error {
 	if _, ok := h.cfg.Behaviour.(Remembering); ok {
 		return h.saveState()

@@ -67,8 +67,8 @@ func (cl *cluster) store() error {
 	return nil
 }
 
-// launch starts the machines of a cluster. If an earlier launch with its name exists, it finds those machines and
-// starts any that are missing.
+// launch starts the machines of a cluster. If an earlier launch with its name exists, launch finds those machines and
+// starts the missing ones.
 func (h *Host) launch(ctx context.Context, cloudName string, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if err := check(cloudName, spec); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 	return cl, verdict, nil
 }
 
-// lookup finds a cluster, or fails if it was terminated. h.mu is held.
+// lookup finds a cluster, or fails if it was terminated. The caller holds h.mu.
 func (h *Host) lookup(key clusterKey) (*cluster, error) {
 	if h.terminated[key] {
 		return nil, cloud.Errorf(key.Cloud, cloud.Invalid, "ClusterTerminated", "cluster %s was terminated",
@@ -178,7 +178,7 @@ func (h *Host) lookup(key clusterKey) (*cluster, error) {
 	return h.clusters[key], nil
 }
 
-// forget drops a cluster of which nothing is on disk yet. cl.op is held.
+// forget drops a cluster of which nothing is on disk yet. The caller holds cl.op.
 func (h *Host) forget(cl *cluster) {
 	if cl.stored {
 		return
@@ -219,7 +219,7 @@ func (h *Host) plan(key clusterKey, r Request) *record {
 }
 
 // current checks that cl is still the cluster with its name: it was neither terminated nor dropped during the wait
-// for its lock. cl.op is held.
+// for its lock. The caller holds cl.op.
 func (h *Host) current(cl *cluster) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,7 +231,7 @@ func (h *Host) current(cl *cluster) error {
 	return err
 }
 
-// begin writes the record and starts every machine; if it fails, nothing is left. cl.op is held.
+// begin writes the record and starts every machine. If it fails, nothing is left. The caller holds cl.op.
 func (cl *cluster) begin(ctx context.Context, spec cloud.LaunchSpec) error {
 	err := cl.beginAll(spec)
 	if err == nil {
@@ -269,8 +269,8 @@ func (cl *cluster) beginAll(spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// startFailure sets the kind of an error of starting a program: it can be retried unless the program is missing or
-// not allowed.
+// startFailure sets the kind of an error when a program could not be started. It can be retried unless the program is
+// missing or not allowed.
 func startFailure(cloudName string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return &cloud.Error{Kind: cloud.Invalid, Cloud: cloudName, Code: "AgentProgram", Message: err.Error(), Err: err}

@@ -70,8 +70,8 @@ func (m *machine) interrupt(ctx context.Context) {
 	h.cfg.Notify(ctx, notice)
 }
 
-// take kills the machine, after recording that the cloud took it. It returns false if the machine had already ended
-// by itself, and true if it is taken now or was taken before the host restarted.
+// take kills the machine, after recording that the cloud took it. It returns true if the machine is taken now or was
+// taken before the host restarted, and false if the machine had already ended by itself.
 func (m *machine) take(ctx context.Context) bool {
 	h, cl := m.cluster.host, m.cluster
 	cl.op.Lock()

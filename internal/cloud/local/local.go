@@ -44,7 +44,8 @@ type Config struct {
 	// Command is the agent program: agent.Main, in a program that calls proc.Reexec first. If empty, this program's
 	// "agent" command.
 	Command []string
-	// Environ is the environment of the agents, to which the host adds its variables; this process's when nil.
+	// Environ is the environment of the agents, to which the host adds its variables; nil means the environment of
+	// this process.
 	Environ   []string
 	Clock     clock.Clock // clock.System when nil
 	Behaviour Behaviour   // None when nil
@@ -52,7 +53,7 @@ type Config struct {
 	// Otherwise the host restores the behaviour's saved state and start time.
 	Restart bool
 	// Notify is called for interruptions, in advance and when they happen, and for machines whose process ended with
-	// an error. The host's goroutines call it at least once for each; it must not wait for Close.
+	// an error. The host's goroutines call it at least once for each. It must not wait for Close.
 	Notify      func(context.Context, cloud.Notice)
 	MaxMachines int // DefaultMaxMachines when 0
 	// Outside allows the nodes of a cluster to be on other computers: a machine then has no loopback address of its
@@ -63,7 +64,7 @@ type Config struct {
 	Exited func(cluster string, code int, last string)
 	// Extra returns additional environment variables for a launch's agents; may be nil.
 	Extra  func(cloud.LaunchSpec) []string
-	Grace  time.Duration // real time between SIGTERM and SIGKILL of an agent; 15 s when 0
+	Grace  time.Duration // real time between SIGTERM and SIGKILL of an agent; 0 means 15 s
 	Logger *slog.Logger
 }
 
@@ -191,7 +192,7 @@ type state struct {
 
 func (h *Host) statePath() string { return filepath.Join(h.cfg.Dir, "host.json") }
 
-// openState reads when the first host started, or starts a new state.
+// openState reads the time at which the first host started, or starts a new state.
 func (h *Host) openState() error {
 	var s state
 	b, err := os.ReadFile(h.statePath())
@@ -238,7 +239,7 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// background runs f, which ends with h.ctx, unless the host is already closed.
+// f must end when h.ctx ends.
 func (h *Host) background(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

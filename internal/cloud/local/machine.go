@@ -28,7 +28,7 @@ import (
 
 // Files in a machine's directory.
 const (
-	lockName     = "lock"     // held by the agent and its supervisors while any of them is alive
+	lockName     = "lock"     // held by the agent and its supervisors while any of them runs
 	identityName = "identity" // the agent's process, once it has its token
 	logName      = "agent.log"
 	workName     = "work"
@@ -42,11 +42,12 @@ type machine struct {
 	dir     string
 
 	// guarded by Host.mu
-	child  bool          // started by this host, which therefore learns of its end
-	agent  proc.Identity // zero if it was never started, or by a host that has ended before it wrote its identity
-	ending bool          // being ended by the host
-	ended  bool          // no process of it is left
-	reason string        // why it ended without a request
+	child bool // started by this host, which therefore learns of its end
+	// zero if the agent was never started, or if its host ended before it wrote the agent's identity
+	agent  proc.Identity
+	ending bool   // being ended by the host
+	ended  bool   // no process of it is left
+	reason string // why it ended without a request
 }
 
 func (m *machine) record() *machineRecord  { return &m.cluster.rec.Machines[m.rank] }
@@ -62,13 +63,13 @@ func (m *machine) held() bool {
 	return !tryLock(f, files.Shared)
 }
 
-// registered reports whether the agent ever ran: it got its token and wrote its identity.
+// registered reports whether the agent ever ran: it has got its token and written its identity.
 func (m *machine) registered() bool {
 	_, err := os.Stat(m.path(identityName))
 	return err == nil
 }
 
-// describe returns the machine as a cloud lists it. Host.mu is held.
+// describe returns the machine as a cloud lists it. The caller holds Host.mu.
 func (m *machine) describe() cloud.Machine {
 	rec := m.cluster.rec
 	d := cloud.Machine{ID: m.record().ID, Cluster: rec.Cluster, Rank: m.rank, Offer: rec.Offer, Launched: rec.Launched}
@@ -87,8 +88,8 @@ func (m *machine) describe() cloud.Machine {
 	return d
 }
 
-// lost reports whether a machine that another host started, and that this host therefore does not wait for, has
-// ended. Host.mu is held.
+// lost reports whether a machine has ended that another host started. This host does not wait for such a machine. The
+// caller holds Host.mu.
 func (m *machine) lost() bool {
 	return !m.ended && !m.child && m.registered() && !m.held()
 }
@@ -106,8 +107,8 @@ func (m *machine) lostReason() string {
 	return reasonExited
 }
 
-// start starts the agent, unless it runs or has run. Its lock is taken here and inherited, so that at no moment does
-// it run without a visible lock.
+// start starts the agent, unless the agent runs or has run. Its lock is taken here and inherited, so that it never
+// runs without a visible lock.
 func (m *machine) start(endpoint, token string, extra []string) error {
 	if err := os.MkdirAll(m.path(workName), 0o700); err != nil {
 		return err
@@ -196,7 +197,7 @@ const (
 )
 
 // stop ends the machine and everything that its task started: by SIGTERM, and after grace by SIGKILL. It returns when
-// no process of it is left.
+// all its processes have ended.
 func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 	if _, err := os.Stat(m.path(lockName)); errors.Is(err, fs.ErrNotExist) {
 		m.stopRemoved(ctx, grace)
@@ -206,8 +207,8 @@ func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 		return fmt.Errorf("end machine %s: %w", m.record().ID, err)
 	}
 	if marks, _ := filepath.Glob(filepath.Join(m.path(workName), agent.MarkerName) + "*"); len(marks) > 0 {
-		// Agent and supervisor were killed together. The processes that the task left have the machine's name in
-		// their environment.
+		// The agent and its supervisor were killed together. The processes that the task left have the machine's name
+		// in their environment.
 		proc.Sweep(proc.MachineEnv, m.record().ID)
 	}
 	return nil
@@ -237,7 +238,7 @@ func (m *machine) stopRemoved(ctx context.Context, grace time.Duration) {
 	proc.Sweep(proc.MachineEnv, m.record().ID)
 }
 
-// learn reads which process the agent of an earlier host is, in case its files are removed.
+// learn reads the identity of an earlier host's agent, in case the agent's files are removed.
 func (m *machine) learn() {
 	if b, err := os.ReadFile(m.path(identityName)); err == nil {
 		_ = json.Unmarshal(b, &m.agent) // otherwise it stays unknown
@@ -273,7 +274,7 @@ func (m *machine) freed(ctx context.Context, timeout time.Duration) error {
 	return poll(ctx, func() bool { return !m.held() })
 }
 
-// identity returns the agent's process; an agent that has just started may not have written it yet.
+// identity returns the agent's process. An agent that has just started may not have written its identity yet.
 func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errHeld)
 	defer cancel()
@@ -305,7 +306,7 @@ func machineID(dir string, k clusterKey, rank int) string {
 	return fmt.Sprintf("i-%012x-%d", hash(dir, k)&(1<<48-1), rank)
 }
 
-// address returns a loopback address for a machine; it is unique where all of 127/8 is this computer.
+// address returns a loopback address for a machine. It is unique on computers that own all of 127/8.
 func address(dir string, k clusterKey, rank int) string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -337,8 +338,8 @@ func tail(path string) string {
 	return strings.ToValidUTF8(string(b[:n]), "?")
 }
 
-// removeDir removes a cluster's directory, the record last, so that a cluster that is half removed in a crash is
-// still known.
+// removeDir removes a cluster's directory. The record is removed last, so that a cluster that a crash has left half
+// removed is still known.
 func removeDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

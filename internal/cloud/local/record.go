@@ -157,14 +157,14 @@ func readGraves(path string) ([]clusterKey, error) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var k [2]string
-		if json.Unmarshal(lines.Bytes(), &k) == nil { // a torn last line is from a call that did not return
+		if json.Unmarshal(lines.Bytes(), &k) == nil { // an incomplete last line is from a call that did not return
 			keys = append(keys, clusterKey{k[0], k[1]})
 		}
 	}
 	return keys, lines.Err()
 }
 
-// graveLine begins with a line feed, so that a line torn by a crash does not spoil the next.
+// graveLine begins with a line feed, so that a line that a crash has cut off does not damage the next one.
 func graveLine(k clusterKey) []byte {
 	b, err := json.Marshal([2]string{k.Cloud, k.Cluster})
 	if err != nil { // impossible for strings
@@ -173,7 +173,7 @@ func graveLine(k clusterKey) []byte {
 	return slices.Concat([]byte("\n"), b, []byte("\n"))
 }
 
-// bury makes sure that a cluster is never launched again. h.mu is held.
+// bury makes sure that a cluster is never launched again. The caller holds h.mu.
 func (h *Host) bury(k clusterKey) error {
 	if h.terminated[k] {
 		return nil
@@ -193,7 +193,7 @@ func writeJSON(path string, v any) error {
 	return replaceFile(path, b)
 }
 
-// replaceFile makes path contain b. After a crash it has either all of b or its old content; when replaceFile
+// replaceFile makes path contain b. After a crash, the file has either all of b or its old content. When replaceFile
 // returns, b is on disk.
 func replaceFile(path string, b []byte) error {
 	if err := files.Write(path, 0o600, b); err != nil {

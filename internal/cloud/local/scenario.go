@@ -192,7 +192,7 @@ func (s *Scenario) Preemption(r Request, rank int) (Preemption, bool) {
 	return Preemption{}, false
 }
 
-// applies reports whether rule i applies to r, and counts r's cluster once. s.mu is held.
+// applies reports whether rule i applies to r, and counts r's cluster once. The caller holds s.mu.
 func (s *Scenario) applies(i int, r Request) bool {
 	rule := &s.rules[i]
 	if r.Since < time.Duration(rule.From) || rule.Until > 0 && r.Since >= time.Duration(rule.Until) ||
@@ -207,7 +207,7 @@ func (s *Scenario) applies(i int, r Request) bool {
 	return rule.Nth.holds(s.last[i].n)
 }
 
-// memory is the saved state of a scenario: how often each of its rules has matched.
+// memory is the saved state of a scenario: the number of matches of each of its rules.
 type memory struct {
 	Of   string `json:"of"` // the file's digest
 	Seen []int  `json:"seen"`
@@ -350,7 +350,7 @@ func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// nth is a range of ordinals: "1", "2-3", "2+". The zero value is all launches.
+// nth is a range of ordinals: "1", "2-3", "2+". The zero value means all launches.
 type nth struct{ from, to int }
 
 // UnmarshalYAML reads a range.

@@ -57,7 +57,7 @@ func MayBeJob(key string) bool {
 // notification, and would not be one when pushed again.
 type Read func(ctx context.Context, bearer string, body []byte) (News, error)
 
-// Deliver passes news on. If it fails, the cloud pushes them again.
+// Deliver passes news on. If it fails, the cloud pushes the news again.
 type Deliver func(context.Context, News) error
 
 // Handler serves pushes of clouds, and passes all other requests to Next.
@@ -71,8 +71,8 @@ type Handler struct {
 // maxBytes is the maximum size of a push in bytes: an entry of an audit log has some kilobytes.
 const maxBytes = 256 << 10
 
-// ServeHTTP implements http.Handler. It answers a push that is not a notification with success, or the cloud would
-// push it for days.
+// ServeHTTP implements http.Handler. A push that is not a notification gets a successful answer, because the cloud
+// would otherwise repeat it for days.
 func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(r.URL.Path, Path)
 	read := h.Clouds[name]

@@ -31,7 +31,7 @@ type call struct {
 	Op      string            `json:"op"`
 	Spec    *cloud.LaunchSpec `json:"spec,omitempty"`
 	Cluster string            `json:"cluster,omitempty"`
-	// Snapshot is the catalogue's part of this cloud, which a refresh starts from; the answer has the new one.
+	// Snapshot is the catalogue's part of this cloud, from which a refresh starts. The answer has the new one.
 	Snapshot []byte `json:"snapshot,omitempty"`
 	// Bearer and Body are the parts of a push. Bucket and Key name a file, and Body is its content.
 	Bearer string `json:"bearer,omitempty"`
@@ -67,8 +67,8 @@ type answer struct {
 	Cleaned  []string        `json:"cleaned,omitempty"`
 	Snapshot []byte          `json:"snapshot,omitempty"`
 	driver.Refreshed
-	// News is the content of a push. Unread is the code of the reason why it could not be read, and Why is the reason
-	// as text.
+	// News is the content of a push. If the push could not be read, Unread is the code of the reason, and Why its
+	// text.
 	push.News
 	Unread string `json:"unread,omitempty"`
 	Why    string `json:"why,omitempty"`
@@ -211,7 +211,8 @@ type Server struct {
 	Announcer driver.Announcer
 }
 
-// Serve answers one call. It fails only if the message is not one of this package: a failure of the cloud is an answer.
+// Serve answers one call. It fails only if the message is not one of this package. A failure of the cloud is an
+// answer.
 func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	var in call
 	if err := json.Unmarshal(message, &in); err != nil {

@@ -23,7 +23,7 @@ const (
 	unreadLarge = "large"  // too large for an answer
 )
 
-// Pushed is a push.Read: the token is checked on the side that knows the cloud's keys.
+// Pushed is a push.Read. The token is checked in the remote process, which knows the cloud's keys.
 func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.News, error) {
 	a, err := c.roundTrip(ctx, call{Op: opPush, Bearer: bearer, Body: body})
 	switch {

@@ -42,7 +42,7 @@ func (s *Setup) dags(removed bool) []step {
 	if s.cfg.PushAccount == "" && (pushed || removed) {
 		all = append(all, s.account(s.cfg.Deployment+"-push", "Pushes to "+s.cfg.Deployment+", without any role"))
 	}
-	// Functions cannot wait for messages: Pub/Sub pushes to them, once their address is known.
+	// Functions cannot wait for messages. Pub/Sub pushes messages to them, once their address is known.
 	if pushed || removed || s.cfg.AWSAccount == "" {
 		all = append(all, s.subscription(removed))
 	}
@@ -159,8 +159,8 @@ func (s *Setup) pubsubBinding(what, role, member string) step {
 		"gcloud pubsub "+what+" %s-iam-policy-binding "+s.TopicName()+" --project "+s.cfg.Project)
 }
 
-// makeBucket creates the bucket if it is missing. It is not removed with the rest, because its content belongs to the
-// user.
+// makeBucket creates the bucket if it is missing. The bucket is not removed with the other resources, because its
+// content belongs to the user.
 func (s *Setup) makeBucket() step {
 	location := strings.ToUpper(s.cfg.Location)
 	command := s.gcloud("storage buckets create gs://%s --uniform-bucket-level-access", s.bucket)
@@ -250,7 +250,7 @@ func (s *Setup) bucketBinding(role, member string) step {
 	return p.step(role, member, "gcloud storage buckets %s-iam-policy-binding gs://"+s.bucket)
 }
 
-// Seconds until an unacknowledged message is delivered again, and how long an undelivered message is kept.
+// Times in seconds: until an unacknowledged message is delivered again, and for which an undelivered message is kept.
 const (
 	ackSeconds = 60
 	keptFor    = "604800s"

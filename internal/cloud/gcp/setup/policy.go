@@ -72,7 +72,7 @@ func binding(p *crm.Policy, role string) *crm.Binding {
 	return nil
 }
 
-// change applies f to the current policy and writes it. If another writer was faster, it starts again.
+// change applies f to the current policy and writes the result. If another writer was faster, it starts again.
 func (p policy) change(ctx context.Context, f func(*crm.Policy)) error {
 	for n := 1; ; n++ {
 		now, err := p.get(ctx)

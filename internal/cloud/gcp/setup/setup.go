@@ -1,11 +1,11 @@
-// Package setup creates the resources that buying on Google Cloud needs, for `tradewind cloud add gcp`: enabled
-// services; a network whose machines reach each other and which admits no one else; a service account without roles
-// with which machines prove their identity; a role with the permissions that the driver uses, and its binding to the
-// buyer; and, for functions on AWS, federation that trusts their roles, so that no key exists anywhere.
+// Package setup creates the resources that are needed to buy on Google Cloud, for `tradewind cloud add gcp`: enabled
+// services; a network whose machines reach each other and which admits no other traffic; a service account without
+// roles with which machines prove their identity; a role with the permissions that the driver uses, and its binding
+// to the buyer; and, for functions on AWS, federation that trusts their roles, so that no key exists anywhere.
 //
-// Each step checks first and creates only missing resources, so running it again changes nothing; or it is printed as a
-// gcloud command. Removing refuses while machines run. Services stay enabled, because others may need them, and they
-// may have been on before. Remove reports them with the command that disables each.
+// Each step checks first and creates only missing resources, so running it again changes nothing. A step can also be
+// printed as a gcloud command. Removal is refused while machines run. Services stay enabled, because others may need
+// them, and because they may have been enabled before. Remove reports them with the command that disables each.
 package setup
 
 import (
@@ -63,7 +63,7 @@ type Config struct {
 	DAGs, Location       string
 	PushURL, PushAccount string
 	// Spark creates the resources that Dataproc needs, instead of those that machines need. It works without a
-	// Member, too: then only the buyer's rights are omitted. SparkAccount is the address of the service account of
+	// Member, too; then the buyer's rights are omitted. SparkAccount is the address of the service account of
 	// Dataproc's machines and batches. If it is set, that account is used, and none is created.
 	Spark        bool
 	SparkAccount string
@@ -84,7 +84,7 @@ type Change struct {
 type Setup struct {
 	cfg    Config
 	number string // the project's number, once it is known
-	// changed means that this run has made something, which may not be known everywhere yet.
+	// changed means that this run has created a resource, which may not be known everywhere yet.
 	changed bool
 
 	compute *compute.Service
@@ -107,7 +107,7 @@ type step struct {
 	make    func(context.Context) error
 	undo    string
 	remove  func(context.Context) error // nil if it is not removed
-	stays   string                      // why it is not removed, and the gcloud command that removes it
+	stays   string                      // reason for which it is not removed, and the gcloud command that removes it
 }
 
 var (
@@ -221,8 +221,8 @@ func (s *Setup) PrintRemoval() []string {
 	return lines
 }
 
-// Add creates the missing resources in order, and calls tell for each step. It stops at the first step that fails.
-// The earlier steps stay, and the next Add continues from there.
+// Add creates the missing resources in order, and calls tell for each step. If a step fails, Add stops. The resources
+// of earlier steps stay, and the next Add continues from there.
 func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -273,8 +273,8 @@ func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
 	}
 }
 
-// isUnsettled reports whether err may be the answer of a server that does not know a resource yet that was made a
-// moment ago, an account for example (IAM documentation, "Access change propagation", "Create service accounts").
+// isUnsettled reports whether the cause of err may be that a server does not know a new resource yet, an account for
+// example (IAM documentation, "Access change propagation", "Create service accounts").
 func isUnsettled(err error) bool {
 	var answer *googleapi.Error
 	return gcp.IsGone(err) || errors.As(err, &answer) &&
@@ -415,7 +415,7 @@ func (s *Setup) Credentials() ([]byte, error) {
 	return json.MarshalIndent(file, "", "  ")
 }
 
-// settleWithin limits the wait until a new resource is known everywhere at Google.
+// settleWithin is the maximum wait until a new resource is known everywhere at Google.
 const settleWithin = 2 * time.Minute
 
 // settlePause is the pause between two looks; tests shorten it.

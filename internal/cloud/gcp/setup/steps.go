@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
 )
 
-// projectsService is the API for the project and its policy. It is off in new projects, so it comes first.
+// projectsService is the API for the project and its policy. It is disabled in new projects, so it is enabled first.
 const projectsService = "cloudresourcemanager.googleapis.com"
 
 const storageService = "storage.googleapis.com"
@@ -59,7 +59,7 @@ func (s *Setup) steps(removed bool) []step {
 	return append(all, s.dags(removed)...)
 }
 
-// found turns the error of a lookup into whether the resource exists.
+// found returns, from the error of a lookup, whether the resource exists.
 func found(err error) (bool, error) {
 	if gcp.IsGone(err) {
 		return false, nil
@@ -142,7 +142,8 @@ func (s *Setup) done(ctx context.Context, op *compute.Operation, err error) erro
 	return err
 }
 
-// firewall lets machines reach each other. No other rule exists, so nothing else reaches them.
+// firewall allows connections between the machines. There is no other rule, so all other connections to them are
+// refused.
 func (s *Setup) firewall() step {
 	name := s.Network() + "-machines"
 	return step{
@@ -243,7 +244,7 @@ func (s *Setup) poolName() string {
 	return "projects/" + s.number + "/locations/global/workloadIdentityPools/" + s.poolID()
 }
 
-// poolID has at least four characters, and must not begin with gcp-.
+// poolID returns an ID with at least four characters that does not begin with gcp-, as Google requires.
 func (s *Setup) poolID() string { return "tradewind-" + s.cfg.Deployment }
 
 // providerID must have at least four characters, too.
@@ -265,7 +266,7 @@ func (s *Setup) awsRole(role string) string {
 	return "arn:aws:sts::" + s.cfg.AWSAccount + ":assumed-role/" + role
 }
 
-// pool is the workload identity pool for AWS identities. One that was removed within the last month is undeleted.
+// pool is the workload identity pool for AWS identities. A pool that was removed within the last month is undeleted.
 func (s *Setup) pool() step {
 	pools := func() *iam.ProjectsLocationsWorkloadIdentityPoolsService {
 		return s.iam.Projects.Locations.WorkloadIdentityPools

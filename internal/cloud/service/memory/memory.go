@@ -176,7 +176,7 @@ func (p *place) end(why *cloud.Error, as service.RunState) {
 	}
 }
 
-// begin begins a call: it fails if the call is to be refused. The caller holds the lock, and calls answer at the end.
+// begin begins a call. It fails if the call is to be refused. The caller holds the lock, and calls answer at the end.
 func (a *Account) begin(ctx context.Context, call Call) error {
 	if err := ctx.Err(); err != nil {
 		return &cloud.Error{Kind: cloud.Transient, Cloud: a.Service, Message: err.Error(), Err: err}
