@@ -52,7 +52,7 @@ func (a *API) agentRoutes() {
 		OperationID: "agent-logs", Method: http.MethodPost, Path: wire.PathLogs, Summary: "Append to a node's log",
 		Description: "If a piece does not begin where the log ends, the response is 409 with the " +
 			wire.HeaderOffset + " from which to continue.",
-		// One more than allowed, because a body of exactly this size counts as too large.
+		// The limit is one more than allowed, because a body of exactly this size counts as too large.
 		MaxBodyBytes: wire.MaxLogChunk + 1,
 	}, a.appendLog)
 }
@@ -66,7 +66,7 @@ type helloOutput struct {
 }
 
 // hello registers a node. Only the last node of a cluster gets its work at once. The other nodes, and nodes of gangs,
-// get theirs as a result of that hello, so they must ask again.
+// get their work after the hello of the last node, so they must poll again.
 func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 	claims := claimed(ctx)
 	var err error
@@ -97,11 +97,11 @@ func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 type workInput struct {
 	Seen int    `query:"seen" minimum:"0" doc:"Seq of the last command seen"`
 	Wait string `query:"wait" doc:"How long to wait for a newer one: 20s. At most a minute"`
-	// Visits makes the call of an agent that serves visits end when there are more of them.
+	// Visits is the number of visits that the agent knows. The call ends when there are more.
 	Visits int `query:"visits" default:"-1" doc:"Number of visits that the agent knows; -1 if it does not serve visits"`
 }
 
-// work answers at once if there is a newer command, and otherwise when one comes or the wait ends.
+// work answers at once if there is a newer command. Otherwise it answers when one arrives or the wait ends.
 func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error) {
 	var wait time.Duration
 	if in.Wait != "" {
@@ -120,7 +120,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 	claims := claimed(ctx)
 	for {
 		rung, done := a.cfg.Hub.listen(claims.Cluster)
-		// The lookup itself is not cut short by the end of the wait.
+		// The end of the wait does not cut off the lookup itself.
 		w, err := a.cfg.Broker.Agents.Work(context.WithoutCancel(ctx), claims, in.Seen)
 		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
 			done()
@@ -154,7 +154,7 @@ func (a *API) addWorkerToken(w *wire.Work) (err error) {
 	return err
 }
 
-// unheldFirst is the pause of an agent that has no work yet: work comes within seconds of the last node's hello.
+// unheldFirst is the pause of an agent that has no work yet. Its work comes within seconds of the last node's hello.
 const unheldFirst = 2 * time.Second
 
 // workNow answers a poll at once, without waiting.
@@ -261,7 +261,7 @@ func appended(log Log, err error) error {
 	return nil
 }
 
-// ownAttempt returns an error if a node reports about an attempt other than its own cluster's.
+// ownAttempt returns an error if a node reports about an attempt other than that of its cluster.
 func ownAttempt(c wire.Claims, attempt string) error {
 	if attempt == "" || attempt == c.Cluster {
 		return nil

@@ -37,15 +37,16 @@ type Config struct {
 	Machines *MachineTokens
 	// Program returns where machines fetch the agent; nil answers 404.
 	Program ProgramFunc
-	// Mounter returns where machines fetch the mount program if they have none; nil knows none.
+	// Mounter returns the URL from which a machine without the mount program can fetch it. If Mounter is nil, there
+	// is none.
 	Mounter MounterFunc
 	// Visits lets users connect to machines; nil answers 501.
 	Visits *Visits
-	// Hub wakes waiting agents; pass its Changed to broker.Ports. If nil, New makes one, and agents then learn of
-	// commands only when their poll ends.
+	// Hub wakes waiting agents; pass its Changed to broker.Ports. If it is nil, New makes one, and agents then learn
+	// of commands only when their poll ends.
 	Hub *Hub
-	// Unheld, if above 0, makes agents' polls return at once, with a pause before the next one: this long once they
-	// have work. It is for hosts that pay for the duration of a request.
+	// Unheld, if above 0, makes agents' polls return at once. It is the pause of an agent with work before its next
+	// poll. It is for hosts that pay for the duration of a request.
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
@@ -79,7 +80,7 @@ type Config struct {
 	Now func() time.Time
 	// Version is the program's version, for display.
 	Version string
-	// Log gets one line per request, never with a token or a query; nil discards.
+	// Log gets one line per request, never with a token or a query; nil discards the lines.
 	Log *slog.Logger
 }
 
@@ -185,7 +186,8 @@ type health struct {
 	Version string `json:"version,omitempty"`
 }
 
-// plainRoutes registers paths outside the described API. Those that need no token reveal nothing about jobs.
+// plainRoutes registers paths that the API's document does not describe. Paths without a token reveal nothing about
+// jobs.
 func (a *API) plainRoutes() {
 	a.document = sync.OnceValues(func() ([]byte, error) { return render(a.huma.OpenAPI()) })
 	a.static("GET /healthz", "application/json", func() ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 // CloudsFunc checks the clouds on which a broker buys.
 type CloudsFunc func(context.Context) (apitypes.CloudReports, error)
 
-// Unblocking returns a check that also calls unblock with the clouds on which machines can be bought.
+// Unblocking returns a check that also calls unblock, with the clouds on which machines can be bought.
 func Unblocking(check CloudsFunc, unblock func(ctx context.Context, clouds ...string) error) CloudsFunc {
 	return func(ctx context.Context) (apitypes.CloudReports, error) {
 		reports, err := check(ctx)

@@ -23,10 +23,10 @@ type Data interface {
 	Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error)
 }
 
-// MounterFunc returns where the mount program for an architecture can be fetched, or nil if unknown.
+// MounterFunc returns the URL of the mount program for an architecture, or nil if it is unknown.
 type MounterFunc func(ctx context.Context, arch string) (*wire.Program, error)
 
-// maxDataBody is more than the largest valid request: MaxWants wants, or grant.MaxParts parts.
+// maxDataBody is larger than the largest valid request, which has MaxWants wants or grant.MaxParts parts.
 const maxDataBody = 4 << 20
 
 func (a *API) dataRoutes() {
@@ -55,8 +55,8 @@ func (a *API) dataRoutes() {
 	}, a.mounts)
 }
 
-// data returns the broker's data port and the claims of a request, after checking its attempt. Another attempt of the
-// job may be a member of the attempt's chunk; the broker knows.
+// data returns the broker's data port and the claims of a request. It first checks the attempt of the request. An
+// attempt that is not the caller's may be a member of its chunk, which the broker checks.
 func (a *API) data(ctx context.Context, attempt string) (Data, wire.Claims, error) {
 	claims := claimed(ctx)
 	if a.cfg.Broker.Data == nil {

@@ -72,8 +72,8 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 	}}, nil
 }
 
-// sendEvents sends updates to a follower, from its place in the stream on, until the job has finished, the follower has
-// gone or the host stops.
+// sendEvents sends updates to a follower, from its place in the stream on, until the job has finished, the follower
+// has disconnected or the host stops.
 func (a *API) sendEvents(ctx context.Context, s *Stream, f *Feed, now Moment, place string) {
 	for {
 		updates, places := f.Since(now, place, a.cfg.Now().UTC())

@@ -205,8 +205,8 @@ func (s *Feeds) forget(job string, f *Feed) {
 	}
 }
 
-// needsUpdate reports whether a job changed enough for an update. The cost and its forecast change all the time while
-// machines run; a change of only these is sent once a second.
+// needsUpdate reports whether a job has changed enough for an update. The cost and its forecast change all the time
+// while machines run. If only these have changed, an update is sent once a second.
 func needsUpdate(was, is *apitypes.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
@@ -217,8 +217,8 @@ func needsUpdate(was, is *apitypes.JobDetail, since time.Duration) bool {
 		!slices.EqualFunc(was.TaskList, is.TaskList, view.SameTask)
 }
 
-// changes returns the moments at which the plans and each task with its attempts last changed, if is becomes moment n.
-// Attempts are sorted by task and number, and are never removed.
+// changes returns the moments at which the plans, and each task with its attempts, last changed, if is becomes moment
+// n. Attempts are sorted by task and number, and are never removed.
 func (m Moment) changes(n int, is *apitypes.JobDetail) (plans int, told []int) {
 	was := m.Detail
 	if was == nil {
@@ -251,7 +251,7 @@ func (m Moment) changes(n int, is *apitypes.JobDetail) (plans int, told []int) {
 const eventTasks = 500
 
 // Since returns the updates for a follower that knows the job up to a place in its stream, and the place after each
-// update. If no task changed, the only update has none.
+// update. If no task has changed, it returns one update without tasks.
 func (f *Feed) Since(is Moment, place string, now time.Time) (updates []apitypes.JobUpdate, places []string) {
 	var n, known int
 	name, rest, _ := strings.Cut(place, ".")
@@ -283,5 +283,5 @@ func (f *Feed) Since(is Moment, place string, now time.Time) (updates []apitypes
 	return append(updates, u), append(places, f.place(is.N, len(is.told)))
 }
 
-// place names a position in the stream: after the first tasks of moment n.
+// place identifies a position in the stream: after the first tasks of moment n.
 func (f *Feed) place(n, tasks int) string { return fmt.Sprintf("%s.%d.%d", f.name, n, tasks) }

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// ServeHTTP answers a request. Before routing it logs it, applies limits, and rejects unknown host names.
+// ServeHTTP answers a request. Before routing, it logs the request, applies limits, and rejects unknown host names.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	rec := &recorder{ResponseWriter: w}
@@ -121,7 +121,8 @@ func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 	}
 }
 
-// admit reports whether a request has the user token or a session of the dashboard. If not, it answers it.
+// admit reports whether a request has the user token or a session of the dashboard. If it has neither, admit answers
+// it with an error.
 func (a *API) admit(w http.ResponseWriter, r *http.Request, token string) bool {
 	if user := a.user(); token != "" && user.Matches(token) || user.HasSession(r) {
 		return true
@@ -175,8 +176,8 @@ func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, claimsKey{}, claims))
 }
 
-// refuse answers a token that could not be verified: with 401 if it is invalid, after which the agent gives up, or with
-// 503 if the key to check it could not be read, after which the agent tries again.
+// refuse answers a request whose token could not be verified. The status is 401 if the token is invalid; the agent
+// then gives up. It is 503 if the key to check the token could not be read; the agent then tries again.
 func (a *API) refuse(w http.ResponseWriter, err error) {
 	if errors.Is(err, token.ErrExpired) || errors.Is(err, token.ErrForged) || errors.Is(err, token.ErrMalformed) {
 		a.log.Debug("api: an agent's token was refused", "err", err)

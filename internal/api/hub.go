@@ -28,8 +28,8 @@ func (h *Hub) Changed(cluster string) {
 	}
 }
 
-// listen returns a channel that is closed at the next change of a cluster, and a function that releases it. Call listen
-// before reading the state, so as not to miss a change in between.
+// listen returns a channel that is closed at the next change of a cluster, and a function that releases it. Call
+// listen before you read the state, so that no change in between is missed.
 func (h *Hub) listen(cluster string) (rung <-chan struct{}, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

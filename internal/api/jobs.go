@@ -147,7 +147,7 @@ func (f *fileBody) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// secrets reads the secrets of a form, up to where its file begins. Errors do not contain the secrets.
+// secrets reads the secrets of a form, which come before its file. Errors do not contain the secrets.
 func (f *fileBody) secrets() (values dag.SecretValues, err error) {
 	if f.form == nil {
 		return nil, nil

@@ -126,8 +126,8 @@ func (rd *reading) log() Log {
 	return Log{Job: rd.in.ID, Attempt: record.ClusterID(rd.in.ID, rd.task, rd.attempt), Rank: rd.in.Rank}
 }
 
-// run sends the log until it is complete, the client has gone or the host stops. It returns true if everything that the
-// client wants was sent.
+// run sends the log until it is complete, the client has disconnected or the host stops. It returns true if all
+// requested output was sent.
 func (rd *reading) run(ctx context.Context, s *Stream, now Moment) (all bool) {
 	if rd.attempt != 0 && !rd.in.Since.IsZero() {
 		rd.skipSince(ctx)
@@ -140,7 +140,7 @@ func (rd *reading) run(ctx context.Context, s *Stream, now Moment) (all bool) {
 		rd.skip(ctx)
 	}
 	for {
-		// Check whether the attempt has finished before reading, so as not to miss its last output.
+		// Check whether the attempt has finished before reading. Otherwise its last output could be missed.
 		over := rd.over(now.Detail)
 		if err := rd.copy(ctx, s); err != nil || !rd.in.Follow {
 			return err == nil
@@ -300,14 +300,14 @@ func (rd *reading) skipToLines(ctx context.Context) {
 	}
 }
 
-// skip moves to the start of a line among the last bytes of the log.
+// skip moves to the start of the first line in the last bytes of the log.
 func (rd *reading) skip(ctx context.Context) {
 	size, err := rd.api.cfg.Logs.Size(ctx, rd.log())
 	if err != nil || size-rd.in.Tail <= rd.offset {
 		return
 	}
 	rd.offset = size - rd.in.Tail
-	// Start with the byte before: if it ends a line, nothing has to be skipped.
+	// Start one byte earlier: if that byte ends a line, nothing has to be skipped.
 	buf := make([]byte, min(logPiece, rd.in.Tail))
 	n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), rd.offset-1, buf)
 	if err != nil && !errors.Is(err, io.EOF) {

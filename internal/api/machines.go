@@ -66,9 +66,9 @@ func poolClaimed(ctx context.Context) wire.PoolClaims {
 // stateLost is the state of a machine that is not expected to report again.
 const stateLost = "lost"
 
-// joinPool exchanges a join token for a machine's own token. If a machine of that name is still in the pool, joining is
-// rejected, because the new machine would also get the other one's tasks. Nothing is written until the machine syncs,
-// so the call can be repeated if its response is lost.
+// joinPool exchanges a join token for a machine's own token. If a machine of that name is still in the pool, it
+// refuses to join, because the new machine would also get the tasks of the other one. Nothing is written until the
+// machine syncs, so the call can be repeated if its response is lost.
 func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[apitypes.PoolToken], error) {
 	if poolClaimed(ctx).Machine != "" {
 		return nil, problem(http.StatusForbidden, "a machine's own token cannot be used to join")

@@ -28,7 +28,7 @@ func Repeated(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 }
 
 // Empty returns an error if a parameter is given without a value although its type has no empty value: a number, an
-// enum or a string with a pattern. huma treats it as missing.
+// enum or a string with a pattern. huma treats such a parameter as missing.
 func Empty(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	query := r.URL.Query()
 	for _, p := range op.Parameters {

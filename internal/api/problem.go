@@ -110,7 +110,7 @@ func writeProblem(w http.ResponseWriter, p *apitypes.Problem) {
 	_, _ = w.Write(append(body, '\n')) // an error means that the client has gone
 }
 
-// unmatched answers for an unknown path or method, with the mux's status but as a problem.
+// unmatched answers requests with an unknown path or method, with the mux's status but as a problem.
 func (a *API) unmatched(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	probe := &probe{header: http.Header{}}
 	h.ServeHTTP(probe, r)

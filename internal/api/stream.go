@@ -42,7 +42,8 @@ func (s *Stream) Close() {
 	_ = s.rc.SetWriteDeadline(time.Time{}) // succeeded before, or is not supported
 }
 
-// Write writes with a deadline: a client that does not read is cut off. The data may be buffered until Flush.
+// Write writes with a deadline: if the client does not read, the connection is cut. The data may be buffered until
+// Flush.
 func (s *Stream) Write(b []byte) (int, error) {
 	if err := s.begin(); err != nil {
 		return 0, err
@@ -50,8 +51,8 @@ func (s *Stream) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// Flush sends the buffered data, and the headers if nothing was written yet. It means that nothing more is ready: a
-// host with a time limit for responses ends the stream if nothing follows for a while.
+// Flush sends the buffered data, and the headers if nothing was written yet. A call means that no more data is ready
+// now. A host with a time limit for responses ends the stream if no data follows for a while.
 func (s *Stream) Flush() error {
 	if err := s.begin(); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 // TESPath is the base path of the Task Execution Service of GA4GH.
 const TESPath = "/ga4gh/tes/v1"
 
-// tesSource is the source of jobs that were made from TES tasks. No file can have it.
+// tesSource is the source of jobs that were made from TES tasks. No file can have this source.
 const tesSource = "ga4gh:tes"
 
 // maxTESLog is the number of bytes of an attempt's log that are read. The script writes far less.
@@ -217,7 +217,7 @@ const tesLook = 4096
 func (a *API) tesList(ctx context.Context, in *tesListInput) (*body[tesTasks], error) {
 	out := tesTasks{Tasks: []tes.Task{}, Next: in.PageToken}
 	for looked := 0; looked < tesLook && len(out.Tasks) < in.PageSize; {
-		// Read no more jobs than the page has room for, so that the next page begins after the last one read.
+		// Read no more jobs than fit on the page, so that the next page begins after the last one read.
 		limit := in.PageSize - len(out.Tasks)
 		jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, out.Next, limit)
 		if err != nil {

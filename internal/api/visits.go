@@ -275,7 +275,7 @@ func (a *API) fetch(ctx context.Context, cluster string, number, rank int, from 
 	return out, err
 }
 
-// ended records the end of a visit, and wakes the calls that wait in it.
+// ended records the end of a visit, and wakes the calls that wait for data of the visit.
 func (a *API) ended(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
 	if err := a.cfg.Broker.AgentVisits.EndVisit(ctx, cluster, number, how); err != nil {
 		return err
@@ -344,6 +344,7 @@ func (a *API) agentEnd(ctx context.Context, in *agentEndInput) (*struct{}, error
 	if err := a.visit(ctx, c.Cluster, in.Visit, c.Rank); err != nil {
 		return nil, err
 	}
-	// The user may not have read the machine's last output yet: it is removed once read, or after a while.
+	// The user may not have read the machine's last output yet. That output is removed when it has been read, or
+	// after some time.
 	return nil, a.cfg.Broker.AgentVisits.EndVisit(ctx, c.Cluster, in.Visit, in.Body)
 }

@@ -20,7 +20,7 @@ const (
 	waitDescribe     = 0.2
 	authorizerMemory = 0.125 // GiB
 	ownTime          = 0.002 // of the handler itself, for each invocation: bench/lambda
-	coldStart        = 0.150 // start of a sandbox, which is charged; our part is below 20 ms
+	coldStart        = 0.150 // start of a sandbox, which is charged; the part of our code is below 20 ms
 )
 
 // Times of a job in addition to those of its tasks.
@@ -30,7 +30,7 @@ const (
 	polled      = 20 * time.Millisecond  // from a queue to a waiting function
 	retryAfter  = 2 * time.Second
 	exitTime    = 50 * time.Millisecond // from an agent's last report until its worker sees its end
-	firstPiece  = 15 * time.Second      // until the first piece of a task's log, if any; the rest comes at its end
+	firstPiece  = 15 * time.Second      // time until the first piece of a task's log, if any; the rest comes at its end
 )
 
 // pieceBytes is the size of a piece of log: a task prints that many bytes before each piece is sent.

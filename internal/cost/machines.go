@@ -115,7 +115,7 @@ type node struct {
 	claims wire.Claims
 	seen   int
 	done   bool
-	on     *worker // the worker on which it runs; nil if it has its own machine
+	on     *worker // the worker on which the task runs; nil if it has its own machine
 	// printed is the number of bytes of its log that the task has sent.
 	printed int64
 }

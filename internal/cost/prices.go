@@ -1,6 +1,6 @@
 package cost
 
-// Source of the prices. They exclude free tiers; those that matter are noted.
+// Source of the prices. They exclude free tiers. Free tiers with a large effect are noted.
 const (
 	PricesDate   = "2025-11"
 	PricesRegion = "us-east-1"
@@ -60,9 +60,9 @@ const (
 	usdBucketGB = 0.023
 )
 
-// How Lambda polls a queue that is switched on: five concurrent long polls of 20 seconds, whether or not messages
-// arrive (Lambda developer guide, "Using Lambda with Amazon SQS"). SQS's price list has a permanent free tier of a
-// million requests a month for each account. Polls beyond it are charged as requests.
+// Lambda's polls of an enabled queue: five concurrent long polls of 20 seconds, whether or not messages arrive
+// (Lambda developer guide, "Using Lambda with Amazon SQS"). SQS's price list has a permanent free tier of a million
+// requests a month for each account. Polls beyond it are charged as requests.
 const (
 	pollers      = 5
 	pollsPerHour = pollers * 3600 / 20

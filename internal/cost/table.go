@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// How DynamoDB bills ("Read and write capacity", "Item sizes and formats" in its developer guide): a write unit is a
-// started kilobyte, twice that in a transaction, also for a check and for a cancelled transaction; a read unit is four
-// started kilobytes of a consistent read.
+// DynamoDB's rules of billing ("Read and write capacity", "Item sizes and formats" in its developer guide): a write
+// unit is a started kilobyte, twice that in a transaction, also for a check and for a cancelled transaction; a read
+// unit is four started kilobytes of a consistent read.
 const (
 	writeUnit = 1 << 10
 	readUnit  = 4 << 10

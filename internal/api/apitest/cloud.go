@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Cloud launches everything, except in the zones that a test makes it refuse.
+// Cloud launches all clusters, except in the zones in which a test makes it refuse them.
 type Cloud struct {
 	mu       sync.Mutex
 	refuses  []string

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Training is a job of six tasks: two shards are prepared, a model is trained on both, and then evaluated, used and
-// exported.
+// Training is a job of six tasks: two shards are prepared, a model is trained on both, and the model is then
+// evaluated, used and exported.
 func Training() *dag.Job {
 	cpu := func(name string, minutes int) dag.Task {
 		return dag.Task{
@@ -30,7 +30,7 @@ func Training() *dag.Job {
 	}
 }
 
-// Wide is a job of three levels: one task, n tasks that wait for it, and one that waits for those.
+// Wide is a job of three levels: one task, n tasks that wait for it, and one task that waits for those.
 func Wide(name string, n int) *dag.Job {
 	task := func(name string) dag.Task {
 		return dag.Task{

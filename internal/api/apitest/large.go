@@ -13,8 +13,8 @@ import (
 // largeTook is the time since a Large job was submitted. Its tasks have started one after another in that time.
 const largeTook = 2 * time.Hour
 
-// Large submits a job of n tasks. The last task waits for the others; of these, the given number is running and the
-// rest have succeeded. The records are written directly, because running the tasks would take too long.
+// Large submits a job of n tasks. The last task waits for all others. Of these, the given number is running, and the
+// rest have succeeded. The records are written directly, because it would take too long to run the tasks.
 func (w *World) Large(n, running int) (job string) {
 	w.t.Helper()
 	job = w.Submit(Wide("mosaic", n-2))

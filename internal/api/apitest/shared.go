@@ -13,10 +13,10 @@ import (
 // sharedTook is the time since a Shared job was submitted.
 const sharedTook = 24 * time.Minute
 
-// Shared submits a job of five tasks that share two machines. The first machine boots for two minutes, runs three tasks
-// until 18 minutes, and is gone after 20. The second one comes after 12 minutes, and runs one task; the last task
-// waits. The records are written directly, because the planner of a World shares no machines. No task of its queue is
-// admitted.
+// Shared submits a job of five tasks that share two machines. The first machine boots for two minutes, runs three
+// tasks until minute 18, and ends at minute 20. The second machine starts at minute 12 and runs one task. The last
+// task waits. The records are written directly, because the planner of a World shares no machines. No task of the
+// job's queue is admitted.
 func (w *World) Shared() (job string) {
 	w.t.Helper()
 	if err := w.Broker.Users.SetQueue(w.t.Context(), "night", record.QueueSettings{}); err != nil {
@@ -77,7 +77,7 @@ func (w *World) Shared() (job string) {
 	return job
 }
 
-// Chunk makes the attempt of a task also run the tasks after it, as a chunk.
+// Chunk turns the attempt of a task into a chunk that also runs the tasks after it.
 func (w *World) Chunk(attempt string, others int) {
 	w.t.Helper()
 	key := record.ClusterKey(attempt)

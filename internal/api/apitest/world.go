@@ -1,10 +1,9 @@
-// Package apitest is an in-memory deployment for tests of the API and of code
-// built on it: the real broker over store/mem, a planner that takes the first
-// offer that is not blocked, a cloud that refuses launches on request, and a
-// clock that only moves when a test moves it.
+// Package apitest is an in-memory deployment for tests of the API and of code built on it: the real broker over
+// store/mem, a planner that takes the first offer that is not blocked, a cloud that refuses launches on request, and
+// a clock that only a test moves.
 //
-// Nothing happens by itself: Drain handles all events, and nodes act when a test
-// makes them. So a test controls exactly which state a job is in.
+// Nothing happens by itself: Drain handles all events, and nodes act only when a test makes them. So a test controls
+// the exact state of a job.
 package apitest
 
 import (
@@ -60,7 +59,7 @@ type World struct {
 	Logs   *logstore.Store
 	Data   *filegrant.Store // of the folder Dir, where jobs keep their data
 	Dir    string
-	// Granted is the store that the broker grants access to: Data, unless a test replaces it.
+	// Granted is the store to which the broker grants access. It is Data, unless a test replaces it.
 	Granted *Granted
 
 	t       testing.TB
@@ -390,7 +389,7 @@ func (d *Dead) Add(l bus.DeadLetter) {
 	d.letters = append(d.letters, l)
 }
 
-// DeadLetters lists letters as a bus does. It knows only the queues of the functions.
+// DeadLetters lists letters like a bus. It knows only the queues of the functions.
 func (d *Dead) DeadLetters(_ context.Context, queue string, limit int) ([]bus.DeadLetter, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api"
 )
 
-// The marks of a log are in a file next to it, one after the other: the offset and the time in milliseconds since 1970,
-// in 8 bytes each, big-endian. A log from before that has no such file.
+// The marks of a log are in a file next to it, one after the other: the offset and the time in milliseconds since
+// 1970, in 8 bytes each, big-endian. A log of an earlier version has no such file.
 const (
 	marksEnd  = ".times"
 	markBytes = 16

@@ -81,8 +81,8 @@ func (t Token) redeem(code string) bool {
 	return ok && t.used.add(code, until, t.now())
 }
 
-// HasSession reports whether a request has a session of the dashboard of the host that it names, and comes from that
-// dashboard.
+// HasSession reports whether a request has a session of the dashboard, for the host that the request names, and comes
+// from that dashboard.
 func (t Token) HasSession(r *http.Request) bool {
 	if t.session == nil || !fromPage(r) {
 		return false
@@ -91,8 +91,8 @@ func (t Token) HasSession(r *http.Request) bool {
 	return ok
 }
 
-// fromPage reports whether a request comes from a page of the same origin. Browsers say so in Sec-Fetch-Site, except to
-// a server without TLS that is not on this computer.
+// fromPage reports whether a request comes from a page of the same origin. Browsers state this in Sec-Fetch-Site,
+// except to a server without TLS that is not on this computer.
 func fromPage(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "same-origin" || site == "" && r.TLS == nil && !isLoopback(r.Host)

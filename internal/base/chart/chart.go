@@ -38,7 +38,7 @@ type Series struct {
 type Axis struct {
 	Label string
 	Log   bool
-	// From and To fix the range; if both are 0, the data determine it.
+	// From and To fix the range. If both are 0, the data determine the range.
 	From, To float64
 	// Ticks has named values; if empty, the axis has numbers.
 	Ticks []Tick
@@ -51,7 +51,7 @@ type Panel struct {
 	Series []Series
 }
 
-// The measures of a panel, in pixels. The legend is to the right of the values, so that it covers none.
+// Dimensions of a panel, in pixels. The legend is to the right of the values, so that it covers none.
 const (
 	width, height            = 794, 340
 	left, right, top, bottom = 76, 166, 36, 52

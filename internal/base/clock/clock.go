@@ -17,7 +17,7 @@ type Clock interface {
 	Now() time.Time
 	// After waits until Now is not before until and returns nil, or ctx's error if ctx ends first.
 	After(ctx context.Context, until time.Time) error
-	// Wall returns how much wall time passes while d passes on this clock.
+	// Wall returns the wall time that passes while d passes on this clock.
 	Wall(d time.Duration) time.Duration
 }
 
@@ -57,7 +57,7 @@ func (c scaled) Now() time.Time {
 	return c.virtual.Add(saturate(float64(time.Since(c.wall)) / c.factor))
 }
 
-// Wall rounds up, so that a caller that waits this long has waited long enough.
+// Wall rounds up, so that a caller that waits for this time has waited long enough.
 func (c scaled) Wall(d time.Duration) time.Duration {
 	return saturate(math.Ceil(float64(d) * c.factor))
 }

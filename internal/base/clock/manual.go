@@ -52,8 +52,8 @@ func (m *Manual) After(ctx context.Context, until time.Time) error {
 	return ctx.Err()
 }
 
-// Waiters returns nil when at least n callers are in After. With it a test moves the clock only when the tested code
-// is waiting.
+// Waiters returns nil when at least n callers are in After. A test calls it before it moves the clock, so that the
+// tested code is waiting.
 func (m *Manual) Waiters(ctx context.Context, n int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

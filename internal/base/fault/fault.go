@@ -1,6 +1,6 @@
 // Package fault describes an error in a file that a user wrote: its line and field, the reason, and how to fix it.
 //
-// It also writes the parts of such messages: the word that a misspelt one was meant as ([Nearest]), a piece of the file
+// It also writes parts of such messages: the word that was meant by a misspelt one ([Nearest]), a piece of the file
 // ([Quote]) and short amounts ([Number]).
 //
 // The code that finds a fault may not know its place yet. [New] creates an error without a place; [At], [Within] and
@@ -21,8 +21,8 @@ var ErrLimit = errors.New("beyond a limit")
 
 // Error describes an error in a file, with its place if it is known.
 type Error struct {
-	File string // as the user named it; empty if it was not read from a file
-	// Line and Column count from 1, the column in bytes; 0 is unknown.
+	File string // as the user named it; empty if the text was not read from a file
+	// Line and Column count from 1, the column in bytes; 0 means unknown.
 	Line, Column int
 	// Field is the path to the value, as written in the file's format: tasks.train.resources.cpus in YAML and
 	// JSON, adag/job[3]/@runtime in XML. Empty if the error is about the whole file.
@@ -59,8 +59,8 @@ func RestOf(err error) any {
 	return e.rest
 }
 
-// Error prints file:line:col: field: reason (hint), without the parts that are unknown, and a line for each further
-// fault. A hint that several faults share is printed once.
+// Error returns file:line:col: field: reason (hint), without the parts that are unknown, and a line for each further
+// fault. A hint that several faults share occurs once.
 func (e *Error) Error() string {
 	text, told := e.line(e.Hint), map[string]bool{e.Hint: true}
 	for _, o := range e.Also {
@@ -136,8 +136,8 @@ func OverLimit(reason, hint string) error {
 	return &Error{Reason: reason, Hint: hint, Cause: ErrLimit}
 }
 
-// Position is a place in a file, counted from 1; 0 is unknown. It is small because readers store one for every task
-// and edge of a job.
+// Position is a place in a file, counted from 1; 0 means unknown. It is small because readers store one for every
+// task and edge of a job.
 type Position struct{ Line, Column int32 }
 
 // At sets the position of the faults in err that have none.

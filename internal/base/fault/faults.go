@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// most is the number of faults that are reported at once. Those of a longer list are usually one mistake.
+// most is the number of faults that are reported at once. The faults of a longer list usually have one cause.
 const most = 20
 
 // Faults collects the faults of a file, so that a user sees all of them at once. The zero value has none.
@@ -16,8 +16,8 @@ type Faults struct {
 	other error // not a fault of the file: the reader stops
 }
 
-// Add adds the faults in err; nil adds none. It returns false if the reader must stop: after a limit, with which
-// reading on could be expensive, after an error that is not a fault of the file, and when there are enough.
+// Add adds the faults in err; nil adds none. It returns false if the reader must stop: after a limit beyond which
+// reading could be expensive, after an error that is not a fault of the file, or if there are enough faults.
 func (f *Faults) Add(err error) (more bool) {
 	if err == nil {
 		return true
@@ -31,7 +31,7 @@ func (f *Faults) Add(err error) (more bool) {
 	f.cut = f.cut || e.Cut
 	e.Also, e.Cut = nil, false
 	for _, o := range append([]*Error{e}, also...) {
-		// A fault of something that several tasks share is found for each of them.
+		// A fault in a part that several tasks share is found for each of them.
 		if !slices.ContainsFunc(f.all, func(have *Error) bool { return have.line(have.Hint) == o.line(o.Hint) }) {
 			f.all = append(f.all, o)
 		}
@@ -53,8 +53,8 @@ func (f *Faults) With(errs ...error) error {
 // None reports whether there is no fault.
 func (f *Faults) None() bool { return f.all == nil && f.other == nil }
 
-// Err returns an [Error] with all faults, in the order of their positions, or nil. An error that is not a fault of the
-// file hides them.
+// Err returns an [Error] with all faults, in the order of their positions, or nil. If there is an error that is not a
+// fault of the file, Err returns only that.
 func (f *Faults) Err() error {
 	if f.other != nil || f.all == nil {
 		return f.other

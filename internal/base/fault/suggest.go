@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// longestWord is the longest word that is compared, in bytes. Longer ones are never slips of the hand.
+// longestWord is the maximum length of a word that is compared, in bytes. A longer word is never a typing error.
 const longestWord = 128
 
 // DidYouMean returns a hint with the known word that is nearest to word, or "" if none is near enough to be a typing

@@ -74,8 +74,8 @@ func (d disk) fill(path string, mode fs.FileMode, fill func(io.Writer) error) er
 	return d.sync(folder) // the folder contains the name
 }
 
-// Move gives a complete file or folder another name in the same folder, in place of the file or empty folder that has
-// it. moved reports whether it has; with an error, that may not be on the disk yet.
+// Move gives a complete file or folder another name in the same folder. An existing file or empty folder of that name
+// is replaced. moved reports whether it has the new name. With an error, that may not be on the disk yet.
 func Move(from, to string) (moved bool, err error) {
 	if err := os.Rename(from, to); err != nil {
 		return false, err

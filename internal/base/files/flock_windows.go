@@ -13,7 +13,7 @@ func Try(f *os.File, mode Mode) (taken bool, err error) {
 	if mode == Exclusive {
 		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
 	}
-	// On Windows other processes cannot read locked bytes, so it locks a byte far behind the end of any file.
+	// On Windows other processes cannot read locked bytes. So the locked byte is far behind the end of any file.
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
 	switch err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, at); {
 	case err == nil:

@@ -6,5 +6,5 @@ import "time"
 
 var start = time.Now()
 
-// threadTime is the time since the start: other systems do not tell a thread's.
+// threadTime returns the time since the start, because other systems do not provide the time of a thread.
 func threadTime() time.Duration { return time.Since(start) }

@@ -3,8 +3,8 @@ package parallel
 
 import "golang.org/x/sync/errgroup"
 
-// Each calls do for 0 … n-1, at most limit calls at a time, and returns when all have returned. With a limit of one the
-// calls run in the caller's goroutine, as a simulator requires.
+// Each calls do for 0 … n-1, at most limit calls at a time, and returns when all calls have returned. With a limit of
+// one, the calls run in the caller's goroutine, as a simulator requires.
 func Each(limit, n int, do func(i int)) {
 	if limit <= 1 {
 		for i := range n {

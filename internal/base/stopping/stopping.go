@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-// step is the maximum size of one Read, in bytes: a parser handles this much before it notices the end.
+// step is the maximum size of one Read, in bytes. A parser handles that much data before it detects the end of the
+// context.
 const step = 64 << 10
 
 // Reader returns a reader of data that returns the error of the context when it has ended.

@@ -3,8 +3,8 @@ package topk
 
 import "slices"
 
-// Insert adds a value to the first k of an order, which top holds sorted by compare, and returns them, sorted. Of equal
-// values those that were added first come first, and stay.
+// Insert adds a value to the first k of an order, and returns them. top holds these values, sorted by compare. Among
+// equal values, those that were added first come first, and are kept.
 func Insert[T any](top []T, value T, k int, compare func(a, b T) int) []T {
 	if len(top) >= k && (k <= 0 || compare(value, top[k-1]) >= 0) {
 		return top

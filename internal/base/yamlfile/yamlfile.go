@@ -1,6 +1,6 @@
 // Package yamlfile reads YAML files that people write. It is strict, and every error has the line and the field of
-// the fault. A reader walks the tree of nodes by the fields it knows and rejects every other field, with a hint at
-// the name that was probably meant. Files may come from strangers, so neither aliases nor nesting can make reading
+// the fault. A reader walks the tree of nodes by the fields that it knows. It rejects every other field, with a hint
+// at the name that was probably meant. Files may come from strangers, so neither aliases nor nesting can make reading
 // expensive.
 package yamlfile
 
@@ -31,7 +31,7 @@ const (
 	// visitsPerMark visits for each of its marks.
 	maxVisits     = 2 * maxMarks
 	visitsPerMark = 50
-	// visitsPerLook is the number of visits after which a Reader looks whether its context has ended.
+	// visitsPerLook is the number of visits between two checks of a Reader whether its context has ended.
 	visitsPerLook = 1000
 )
 
@@ -163,8 +163,9 @@ func syntax(data []byte, err error) error {
 	return e
 }
 
-// tabAt finds the tab that the YAML package rejected, if the error is about a tab. If the tab ends a block of text,
-// the error has the line where the text begins; the tab is in a line below it that is indented less than the text.
+// tabAt finds the tab that the YAML package rejected, if the error is about a tab. If the tab is at the end of a
+// block of text, the error has the line in which the text begins. The tab is in a later line that is indented less
+// than the text.
 func tabAt(data []byte, line int, reason string) (at, column int, is bool) {
 	inText := strings.Contains(reason, "found a tab character")
 	if !inText && !strings.Contains(reason, "cannot start any token") {
@@ -364,8 +365,8 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 	return all.Err()
 }
 
-// listHint returns a hint how to write a scalar as a list. If element is set, the scalar is a valid element, and the
-// hint shows it as the only one.
+// listHint returns a hint that shows a scalar written as a list. If element is set, the scalar is a valid element,
+// and the hint shows it as the only one.
 func listHint(n *yaml.Node, element bool) string {
 	const longest = 64
 	word := regexp.MustCompile(`^[\w/.]([\w/.:@+-]*[\w/.])?$`) // needs no quotes in either style of list
@@ -378,7 +379,7 @@ func listHint(n *yaml.Node, element bool) string {
 	return `begin each element with "- ", on its own line`
 }
 
-// Text returns a scalar as the file has it, whatever type YAML gives it.
+// Text returns a scalar as it is in the file, whatever its YAML type.
 func (r *Reader) Text(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", r.Fault(n, "must be text, not "+Describe(n), "")

@@ -89,8 +89,8 @@ type Config struct {
 	// Announce lists event types that are also put on the EventBridge bus, for rules of the deployment's owner,
 	// even if no queue gets them. Each event costs a millionth of a dollar.
 	Announce []string
-	// Translate converts an event that AWS itself sent to a queue into a message. Without it, such an
-	// event is delivered as AWS wrote it, with its detail-type as the type.
+	// Translate converts an event that AWS itself sent to a queue into a message. Without it, such an event is
+	// delivered unchanged, with its detail-type as the type.
 	Translate func(Foreign) (bus.Message, error)
 
 	EventBridge EventBridge

@@ -22,10 +22,11 @@ const (
 	// letter hidden for that time. So the time is only a little longer than a caller's time limit (30 s behind an API
 	// Gateway). A letter that is received twice is listed once.
 	lookVisibility = 45 * time.Second
-	// redriveVisibility is the same for a redrive. It is longer, because a letter that is received twice would be sent
-	// twice.
+	// redriveVisibility is the time for which a redrive hides a letter. It is longer, because a letter that is
+	// received twice would be sent twice.
 	redriveVisibility = 2 * time.Minute
-	// maxListed bounds how many letters of a queue are read for a list. The list has the oldest of those read.
+	// maxListed is the maximum number of letters of a queue that are read for a list. The list has the oldest of
+	// those.
 	maxListed = 10_000
 	// directAttempts is the number of times that Lambda tries an event from EventBridge, as configured in infra/.
 	directAttempts = 3
@@ -105,8 +106,8 @@ func (b *Bus) deadOf(queue string) ([]string, error) {
 	return names, nil
 }
 
-// eachDead calls yield with the letters of a queue, a few at a time, until it returns false or there are no more. All
-// are hidden for hold from then on.
+// eachDead calls yield with the letters of a queue, a few at a time, until yield returns false or there are no more.
+// It hides all letters for the time hold.
 func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
 	yield func([]deadMessage) (bool, error)) error {
 	name := b.deadName(queue)
@@ -177,7 +178,8 @@ func (b *Bus) readLetter(queue string, m *types.Message) deadMessage {
 		64); err == nil {
 		c.At = time.UnixMilli(ms).UTC()
 	}
-	// From EventBridge; these may also be in the dead-letter queue of a function that EventBridge invokes directly.
+	// The message is from EventBridge. Such messages may also be in the dead-letter queue of a function that
+	// EventBridge invokes directly.
 	if queue == "" || deref(m.MessageAttributes["ERROR_CODE"].StringValue) != "" {
 		b.readUndelivered(&c, m)
 		return c
@@ -268,8 +270,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redrive
 	return redriven, nil
 }
 
-// redrive sends the letters of one queue back. It ignores letters that were written after it began: otherwise it might
-// redrive a message that fails at once forever.
+// redrive sends the letters of one queue back. It ignores letters that were written after its start. Otherwise it
+// could redrive a message that fails at once again and again.
 func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven int, err error) {
 	begun := b.clock.Now()
 	var stay []deadMessage

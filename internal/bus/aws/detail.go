@@ -20,8 +20,7 @@ type Detail struct {
 	Type      string     `json:"type"`
 	Group     string     `json:"group,omitempty"`
 	NotBefore *time.Time `json:"notBefore,omitempty"`
-	// Body is the message's body if it is JSON that services can parse and write again without changing a
-	// byte.
+	// Body is the message's body if it is JSON that services can parse and write again without a change of any byte.
 	Body json.RawMessage `json:"body,omitempty"`
 	Text string          `json:"text,omitempty"` // any other text
 	Data []byte          `json:"data,omitempty"` // anything else, in base64
@@ -102,8 +101,8 @@ func minimise(body []byte) ([]byte, error) {
 	return v, err
 }
 
-// minimal reports whether body is JSON in that form: even if a service parses it and writes it again, minimise
-// restores the same bytes.
+// minimal reports whether body is JSON in its shortest form. For such a body, minimise restores the same bytes after
+// a service has parsed and written it.
 func minimal(body []byte) bool {
 	short, err := minimise(body)
 	return err == nil && bytes.Equal(short, body) && plain(body)

@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// deliveries records the deliveries that a bus has made: the content of each (of type C, needed for a dead letter), the
-// service's handle, and whether it was answered. The services accept the handle of an earlier delivery; Held rejects
-// it. An entry is forgotten some time after its delivery has timed out. The zero value is ready to use.
+// deliveries records the deliveries that a bus has made: the content of each (of type C, needed for a dead letter),
+// the service's handle, and whether it was answered. The services accept the handle of an earlier delivery; Held
+// rejects it. An entry is removed some time after its delivery has timed out. The zero value is ready to use.
 type deliveries[C any] struct {
 	mu      sync.Mutex
 	entries map[heldKey]*entry[C]
@@ -67,7 +67,7 @@ func (h *deliveries[C]) Add(queue, id string, d delivered[C], now time.Time) str
 	return id + "." + strconv.FormatUint(h.serial, 36)
 }
 
-// forgetAt returns when to forget a delivery: another time-out and a minute after until.
+// forgetAt returns the time at which to remove the record of a delivery: another time-out and a minute after until.
 func forgetAt(now, until time.Time) time.Time { return until.Add(until.Sub(now) + time.Minute) }
 
 func (h *deliveries[C]) find(queue, receipt string) *entry[C] {

@@ -17,7 +17,7 @@ type transport[C any] interface {
 	Remove(ctx context.Context, q bus.QueueConfig, handles []string) (left []string, err error)
 	// Retry makes a message visible again after the queue's back-off.
 	Retry(ctx context.Context, q bus.QueueConfig, d delivered[C]) error
-	// Hide hides a message for another visibility time-out, and returns how long that is.
+	// Hide hides a message for another visibility time-out, and returns that time.
 	Hide(ctx context.Context, q bus.QueueConfig, handle string) (time.Duration, error)
 	// Bury moves a message to the dead letters.
 	Bury(ctx context.Context, q bus.QueueConfig, d delivered[C], reason string) error

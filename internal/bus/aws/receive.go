@@ -82,7 +82,7 @@ func (b *Bus) receiveBatches(
 	return out, nil
 }
 
-// dropIfAny drops an error if there is something to deliver: messages that are already hidden must be delivered.
+// dropIfAny drops an error if there are messages to deliver. They are already hidden, so they must be delivered.
 func dropIfAny(out []bus.Delivery, err error) error {
 	if len(out) > 0 {
 		return nil
@@ -128,10 +128,10 @@ func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Dura
 	return out.Messages, nil
 }
 
-// Adopt makes a delivery of a message that another receiver (Lambda, for its function) got from a queue. It can be
-// answered as if Receive had returned it. ok is false if there is nothing to handle: the message came too early and
-// was sent again with the rest of its delay, or it is unreadable and was moved to the dead letters. Either way it is
-// removed from the queue. After an error, the message should be delivered again.
+// Adopt makes a delivery of a message that another receiver (Lambda, for its function) got from a queue. The delivery
+// can be answered as if Receive had returned it. ok is false if there is nothing to handle: the message came too
+// early and was sent again with the rest of its delay, or it is unreadable and was moved to the dead letters. In both
+// cases it is removed from the queue. After an error, the message should be delivered again.
 func (b *Bus) Adopt(ctx context.Context, name string, r Received) (d bus.Delivery, ok bool, err error) {
 	ctx, q, end, err := b.queues.Enter(ctx, "adopt", name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// A call, or the failed entries of a batch call, is tried this often, with doubling pauses, after the SDK's own
+// The number of tries of a call, or of the failed entries of a batch call, with doubling pauses, after the SDK's own
 // retries are used up.
 const (
 	tries    = 8
@@ -18,9 +18,9 @@ const (
 	pauseMax = 5 * time.Second
 )
 
-// retry calls do until it is done, fails permanently, was tried tries times, or ctx ends. done without an error ends
-// the retries. A temporary error is retried whether or not done is set. No error and done=false means that the call
-// was answered but some entries are still to do.
+// retry calls do until it is done, fails permanently, was tried tries times, or ctx ends. do is done if it returns
+// done without an error. After a temporary error, it is called again, whether or not done is set. Without an error
+// and with done=false, the call was answered, but some entries are still to do.
 func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error {
 	pause := pauseMin
 	var last error
@@ -40,7 +40,7 @@ func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error
 		if try == tries {
 			return fmt.Errorf("gave up after %d tries: %w", tries, last)
 		}
-		// The pause is random, so that callers that were throttled together do not all retry together.
+		// The pause is random. Otherwise callers that were throttled together would all retry together.
 		spread := pause/2 + time.Duration(rand.Int64N(int64(pause))) //nolint:gosec // not security-relevant
 		if err := b.clock.After(ctx, b.clock.Now().Add(spread)); err != nil {
 			return errors.Join(context.Cause(ctx), last)

@@ -64,7 +64,7 @@ func cleanText(s string) string {
 	}, s)
 }
 
-// letterOf reads the attributes of a letter, or returns nil if SQS itself moved it.
+// letterOf reads the attributes of a letter. It returns nil if SQS itself moved the letter.
 func letterOf(m *types.Message) *letter {
 	at, ok := m.MessageAttributes[attrAt]
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Redrive moves at most this many letters or bytes at a time, so that a long list
-// of dead letters is never in memory.
+// The maximum number of letters, and of bytes, that Redrive moves at a time. Thus a long list of dead letters is
+// never in memory.
 const (
 	redriveLetters = 256
 	redriveBytes   = 4 << 20
@@ -41,8 +41,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 	b.redriving.Lock()
 	defer b.redriving.Unlock()
 	redriven := 0
-	// Ignore letters that are written while this runs; otherwise it might redrive a
-	// message that fails at once forever.
+	// Ignore letters that are written while this runs. Otherwise a message that fails at once could be redriven again
+	// and again.
 	last := b.journal.next()
 	for after := (letterID{}); ; {
 		letters, through, err := b.nextLetters(ctx, queue, ids, after, last)
@@ -78,7 +78,7 @@ func (b *Bus) nextLetters(ctx context.Context, queue string, ids []string, after
 	return letters, through, err
 }
 
-// requeue puts letters back into their queues. It returns how many had a queue.
+// requeue puts letters back into their queues. It returns the number of letters that had a queue.
 func (b *Bus) requeue(ctx context.Context, letters []letter) (int, error) {
 	var c change
 	for i := range letters {

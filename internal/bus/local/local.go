@@ -164,8 +164,8 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 	}
 }
 
-// take takes messages from the index and records it in the journal. If there is none, wake and next tell the caller
-// when to try again: when wake is closed, or at the time of the next visible message.
+// take takes messages from the index and records this in the journal. If there are none, the caller must try again
+// when wake is closed, or at the time next, when the next message becomes visible.
 func (b *Bus) take(q *queue, now int64, limit int) (taken []delivery, wake <-chan struct{}, next int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,10 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// queue is the index of one queue: which messages are visible, and when the
-// others will be. It holds no bodies. Its methods change only the index. The Bus
-// locks the queue, calls a method and writes the result to the journal under the
-// same lock, so that the journal gets the changes of a message in their order.
+// queue is the index of one queue: the visible messages, and the times at which the others become visible. It holds
+// no bodies. Its methods change only the index. The Bus locks the queue, calls a method and writes the result to the
+// journal under the same lock, so that the journal gets the changes of a message in their order.
 type queue struct {
 	config bus.QueueConfig
 
@@ -25,8 +24,8 @@ type queue struct {
 	wake    chan struct{}     // closed when waiting receivers should check again; nil if none waits
 }
 
-// entry is a message's place in the index. It is small, 32 bytes and its entry in the
-// map, so that a long queue stays cheap.
+// entry is the record of a message in the index. It is small (32 bytes and its entry in the map), so that a long
+// queue stays cheap.
 type entry struct {
 	number   uint64
 	until    int64 // when a hidden message becomes visible, in Unix nanoseconds
@@ -100,7 +99,7 @@ func (q *queue) advance(now int64) (lapsed []burial) {
 	return lapsed
 }
 
-// nextVisible returns when the next hidden message becomes visible, or 0 if there is none.
+// nextVisible returns the time at which the next hidden message becomes visible, or 0 if there is none.
 func (q *queue) nextVisible() int64 {
 	if len(q.hidden) == 0 {
 		return 0
@@ -159,7 +158,8 @@ func (q *queue) drop(e *entry, at int64, reason string) burial {
 	}
 }
 
-// show and hide place an entry that is nowhere, and wake receivers if necessary.
+// show and hide put an entry that is in neither place into the visible or the hidden messages, and wake receivers if
+// necessary.
 func (q *queue) show(e *entry) {
 	e.place = visible
 	q.visible = append(q.visible, e)

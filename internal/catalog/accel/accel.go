@@ -14,8 +14,7 @@ import (
 	"strings"
 )
 
-// maxNameLength bounds the work on hostile input; the longest real spelling is
-// about thirty bytes.
+// maxNameLength bounds the work on hostile input. The longest real spelling has about thirty bytes.
 const maxNameLength = 64
 
 // UnknownError is the error for a spelling of no known accelerator.
@@ -24,8 +23,8 @@ type UnknownError struct {
 	Name string
 	// Suggestions are the canonical names that were probably meant, likeliest first.
 	Suggestions []string
-	// Family is set if Name is an instance family or machine series, such as p3; Suggestions then has its
-	// accelerator.
+	// Family is set if Name is an instance family or machine series, such as p3. Suggestions then has the accelerator
+	// of its machines.
 	Family bool
 }
 

@@ -8,9 +8,9 @@ type model struct {
 	aliases []string
 }
 
-// models lists accelerators that clouds rent out. They need not be in the catalogue: a job file may name one that
-// only a user's own catalogue offers. Aliases are the spellings that squeezing the canonical name does not give:
-// default memory sizes, names of drivers and of Kubernetes' device labels, and names of cloud APIs.
+// models lists accelerators that clouds rent out. Some are not in the catalogue: a job file may name one that only a
+// user's own catalogue offers. Aliases are the spellings that squeezing the canonical name does not give: default
+// memory sizes, names of drivers and of Kubernetes' device labels, and names of cloud APIs.
 var models = []model{
 	{name: "A10"},
 	{name: "A10G"},

@@ -27,7 +27,7 @@ type TPU struct {
 func (t TPU) String() string { return "tpu-" + t.Generation + "-" + strconv.Itoa(t.Size) }
 
 // ParseTPU splits the name of a TPU, in any spelling that Normalize reads: tpu-v3-8, tpuv3-8, google-tpuv3-8, v3-8,
-// TPU v5e-4. It returns false for anything else.
+// TPU v5e-4. It returns false for all other texts.
 func ParseTPU(s string) (TPU, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.NewReplacer("_", "-", " ", "-").Replace(s)

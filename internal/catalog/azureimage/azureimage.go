@@ -25,7 +25,7 @@ const (
 	ROCm  Class = "amd64-rocm" // AMD's Instinct
 )
 
-// Reasons why a machine type has no default image. They are constants, so that they can be counted.
+// Reasons for which a machine type has no default image. They are constants, so that they can be counted.
 const (
 	WhyConfidential = "confidential machines need a security type, which the broker does not set"
 	WhyNoDriver     = "no default image has a driver for its accelerator"

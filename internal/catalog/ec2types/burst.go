@@ -2,8 +2,8 @@ package ec2types
 
 import "strings"
 
-// baselines are the shares of each vCPU that burstable types may use without surplus credits, by size. T2 has others
-// for its largest sizes (EC2 User Guide, "Key concepts for burstable performance instances", credit table).
+// baselines are the shares of each vCPU that burstable types may use without surplus credits, by size. The largest
+// sizes of T2 have other shares (EC2 User Guide, "Key concepts for burstable performance instances", credit table).
 var (
 	baselines = map[string]float64{
 		"nano": 0.05, "micro": 0.1, "small": 0.2, "medium": 0.2, "large": 0.3, "xlarge": 0.4, "2xlarge": 0.4,

@@ -13,14 +13,14 @@ import (
 // Class is the kind of software that a machine needs from its image.
 type Class int
 
-// The classes: Plain needs nothing, NVIDIA and Neuron need the driver of their accelerators.
+// The classes. Plain needs no driver. NVIDIA and Neuron need the driver of their accelerators.
 const (
 	Plain Class = iota
 	NVIDIA
 	Neuron
 )
 
-// Reasons why a machine type has no default image. They are constants, so that they can be counted.
+// Reasons for which a machine type has no default image. They are constants, so that they can be counted.
 const (
 	WhyA1       = "Amazon Linux 2023 does not boot on A1 (Graviton 1)"
 	WhyHVM      = "the type has no hardware virtualisation, which the images of Amazon Linux 2023 need"

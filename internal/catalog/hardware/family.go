@@ -38,7 +38,7 @@ func Family(cloud, instanceType string) string {
 	return instanceType
 }
 
-// IsFamily reports whether two names are of the same family. Case does not matter, nor do underscores: Azure writes
+// IsFamily reports whether two names are of the same family. It ignores case, and underscores, because Azure writes
 // both Dasv5 and Das_v5.
 func IsFamily(family, name string) bool {
 	return strings.EqualFold(strings.ReplaceAll(family, "_", ""), strings.ReplaceAll(name, "_", ""))
@@ -51,7 +51,7 @@ func generation(cpu string) string {
 	return cpu
 }
 
-// IsCPU reports whether a processor, as data/cpus.csv names it, has a name: its own, or that of its generation.
+// IsCPU reports whether a processor, as data/cpus.csv names it, matches a name: its own, or that of its generation.
 func IsCPU(cpu, name string) bool {
 	return cpu != "" && (strings.EqualFold(cpu, name) || strings.EqualFold(generation(cpu), name))
 }

@@ -19,7 +19,7 @@ type Boots struct {
 	byCloud map[string][]float64
 }
 
-// fewBoots is the number of measurements of a type below which those of its whole cloud say more.
+// fewBoots is the number of measurements of a type below which the measurements of its whole cloud are better.
 const fewBoots = 5
 
 // Columns of a file of boot times; others are ignored.
@@ -93,8 +93,8 @@ func ReadBootsFile(name string) (*Boots, error) {
 	return boots, nil
 }
 
-// Quantile returns the boot time below which the share p of a machine type's measurements are. If the type has few, it
-// uses those of its cloud. ok is false for a cloud without any.
+// Quantile returns the boot time that the share p of a machine type's measurements does not exceed. If the type has
+// few measurements, it uses those of its cloud. ok is false for a cloud without any.
 func (b *Boots) Quantile(cloud, instanceType string, p float64) (boot time.Duration, ok bool) {
 	of := b.byType[[2]string{cloud, instanceType}]
 	if len(of) < fewBoots {

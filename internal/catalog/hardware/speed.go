@@ -158,9 +158,9 @@ func CPU(cloud, instanceType string) (cpu string, several bool) {
 	return "", true
 }
 
-// Speed returns the speed of a machine type. That of a type that was not measured is the mean of the types with the
-// same processor, those of similar size first, and of its cloud's if there are any. That of a burstable type is the
-// speed of its baseline: benchmarks ran on credits.
+// Speed returns the speed of a machine type. If the type was not measured, it is the mean of the types with the same
+// processor: types of similar size have a higher weight, and types of the same cloud are preferred. The speed of a
+// burstable type is the speed of its baseline, because benchmarks ran on credits.
 func (t *Table) Speed(cloud, instanceType string, vcpu float64) Speed {
 	known, ok := t.types[[2]string{cloud, instanceType}]
 	s := Speed{CPU: known.CPU, Typical: known.Speed, Measured: ok && !known.Estimated,

@@ -1,7 +1,7 @@
-// Package quotas knows which quotas of a cloud's account a machine counts against: the groups of machine types that
-// share one, and the region and market that it limits. The drivers name the group that a refusal is about, the broker
-// blocks all of that group, and the simulator's clouds have the same groups. It imports no SDK, because functions that
-// only plan link it.
+// Package quotas knows the quotas of a cloud's account against which a machine counts: the group of machine types
+// that share a quota, and the region and market that it limits. The drivers name the group that a refusal is about,
+// the broker blocks the whole group, and the simulator's clouds have the same groups. It imports no SDK, because
+// functions that only plan link it.
 //
 // It does not know the limits of an account; those are read by each cloud's Refresher.
 package quotas

@@ -7,8 +7,8 @@ package sellable
 
 import "github.com/tradewind-broker/tradewind/pkg/catalog"
 
-// Refused returns why an offer cannot be sold with the default image and settings; "" if it can. The reasons are few
-// and the same for all offers with the same cause, so that they can be counted.
+// Refused returns the reason for which an offer cannot be sold with the default image and settings; "" if it can be
+// sold. There are few reasons, and offers with the same cause have the same reason, so that they can be counted.
 func Refused(o catalog.Offer) (why string) {
 	switch o.Cloud {
 	case "aws":
