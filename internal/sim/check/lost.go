@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// InvLost: the work that a task loses on spot machines is bounded, unless no on-demand offer is available for it. The
-// checker measures the loss by the machines that clouds took, not by the broker's count.
+// InvLost is the rule that the work which a task loses on spot machines is bounded, unless no on-demand offer is
+// available for it. The checker measures the loss by the machines that clouds took, not by the broker's count.
 const InvLost = "lost work ends the use of spot"
 
 // lostWork is the work that a task has lost on spot machines that their clouds took.
