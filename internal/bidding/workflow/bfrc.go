@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -65,39 +66,95 @@ func branches(g *dag.Graph, order []int, simple []bool) (groups [][]branch) {
 	return groups
 }
 
-// bfrcMethod is a schedule made in five steps before the run, and the paper's bids within it.
+// schedule has the type and the latest finish of each task.
+type schedule struct {
+	w     *Workflow
+	own   float64   // time within which the schedule ends
+	kind  []int     // type of each task
+	until []float64 // latest finish of each task
+	run   *progress
+	// head is the time at which each task begins, or continues, and tail that of the longest path after it. They are
+	// nil after a change of the types.
+	head, tail []float64
+}
+
+// bfrcMethod is the paper's schedule and its bids within it. In each hour in which a task begins, the schedule is
+// adjusted to the progress of the run (WCSSI, section 3: deadlines and types change at run time).
 type bfrcMethod struct {
-	w      *Workflow
-	kind   []int     // type of each task
-	until  []float64 // latest finish of each task in the schedule
+	*schedule
+	hour   int // of the last adjustment
 	tables map[tableKey]*bidding.Table
 }
 
-// distribute makes the schedule (WCSSI, algorithm 1). On the most powerful type the workflow takes its longest path
-// (step 1). Tasks are classified (2). Each task gets time in proportion to its work (3), and the type with the lowest
-// mean price that fits into it (4). The rest of the time is used to choose cheaper types (5): first for branches with
-// the same start and end together, then for each simple task, which merges the fragments of its branch (figure 4), and
-// last for synchronisation tasks.
-func (w *Workflow) distribute(deadline float64) *bfrcMethod {
-	own := max(deadline-w.reserve(), w.longest)
-	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)),
-		tables: map[tableKey]*bidding.Table{}}
-	share := own / w.longest
+func (w *Workflow) newBFRC(deadline float64) *bfrcMethod {
+	return &bfrcMethod{schedule: w.distribute(deadline), tables: map[tableKey]*bidding.Table{}}
+}
+
+// distribute makes the schedule (WCSSI, algorithm 1) before a run. On the most powerful type the workflow takes its
+// longest path (step 1).
+func (w *Workflow) distribute(deadline float64) *schedule {
+	p := &schedule{w: w, own: max(deadline-w.reserve(), w.longest), kind: make([]int, len(w.work)),
+		until: make([]float64, len(w.work))}
+	p.adjust(w.progress())
+	return p
+}
+
+// adjust makes the schedule of the tasks that have not begun. Tasks are classified (step 2). Each task gets time in
+// proportion to its work (3), and the type with the lowest mean price that fits into it (4). The rest of the time is
+// used to choose cheaper types (5): first for branches with the same start and end together, then for each simple task,
+// which merges the fragments of its branch (figure 4), and last for synchronisation tasks.
+func (p *schedule) adjust(run *progress) {
+	w := p.w
+	p.run, p.head = run, nil
+	share := p.share()
 	for i := range p.kind {
-		p.kind[i] = w.cheapest(share)
+		if !run.begun[i] {
+			p.kind[i] = w.cheapest(share)
+		}
 	}
+	p.head = nil
 	for _, group := range w.branches {
-		p.lower(group, own)
+		var rest []branch
+		for _, b := range group {
+			if b = b[p.begun(b):]; len(b) > 0 {
+				rest = append(rest, b)
+			}
+		}
+		p.lower(rest)
 	}
 	for _, simple := range []bool{true, false} {
 		for _, i := range w.order {
-			if w.simple[i] == simple {
-				p.lower([]branch{{i}}, own)
+			if w.simple[i] == simple && !run.begun[i] {
+				p.lower([]branch{{i}})
 			}
 		}
 	}
-	p.latest(own)
-	return p
+	p.latest()
+}
+
+// begun counts the tasks of a branch that have begun.
+func (p *schedule) begun(b branch) (n int) {
+	for n < len(b) && p.run.begun[b[n]] {
+		n++
+	}
+	return n
+}
+
+// share is the time for each hour of work and starts that leaves the longest path in time, from the tasks that can begin
+// first. Those that run keep their types.
+func (p *schedule) share() float64 {
+	w, least := p.w, math.Inf(1)
+	head, _ := p.paths()
+	for i := range w.work {
+		first := !p.run.begun[i]
+		for _, from := range w.graph.Parents(i) {
+			first = first && p.run.begun[from]
+		}
+		if hours := w.restart + w.work[i] + w.tail[i]; first && hours > 0 {
+			least = min(least, (p.own-head[i])/hours)
+		}
+	}
+	return least
 }
 
 // cheapest returns the type with the lowest mean price of work among those at most stretch times slower than the most
@@ -112,9 +169,12 @@ func (w *Workflow) cheapest(stretch float64) int {
 	return best
 }
 
-// lower gives all tasks of a group of branches the type with the lowest mean price with which the schedule still meets
-// the deadline, if it is cheaper than their own.
-func (p *bfrcMethod) lower(group []branch, deadline float64) {
+// lower gives all tasks of a group of branches the type with the lowest mean price with which the schedule still ends
+// in time, if it is cheaper than their own.
+func (p *schedule) lower(group []branch) {
+	if len(group) == 0 {
+		return
+	}
 	w := p.w
 	head, tail := p.paths()
 	best := p.kind[group[0][0]]
@@ -125,12 +185,16 @@ func (p *bfrcMethod) lower(group []branch, deadline float64) {
 			for _, i := range b {
 				hours += w.restart + w.work[i]/w.speed[k]
 			}
-			fits = fits && hours <= deadline+1e-9
+			fits = fits && hours <= p.own+1e-9
 		}
 		if fits {
 			best = k
 		}
 	}
+	if best == p.kind[group[0][0]] {
+		return
+	}
+	p.head = nil
 	for _, b := range group {
 		for _, i := range b {
 			p.kind[i] = best
@@ -138,35 +202,51 @@ func (p *bfrcMethod) lower(group []branch, deadline float64) {
 	}
 }
 
-func (p *bfrcMethod) span(task int) float64 {
-	return p.w.restart + p.w.work[task]/p.w.speed[p.kind[task]]
+// span returns the time that a task still takes with the chosen type.
+func (p *schedule) span(task int) float64 {
+	hours := p.run.left[task] / p.w.speed[p.kind[task]]
+	if !p.run.begun[task] {
+		hours += p.w.restart
+	}
+	return hours
 }
 
-func (p *bfrcMethod) paths() (head, tail []float64) {
+// paths returns head and tail.
+func (p *schedule) paths() (head, tail []float64) {
+	if p.head != nil {
+		return p.head, p.tail
+	}
 	w := p.w
 	head, tail = make([]float64, len(w.work)), make([]float64, len(w.work))
 	for _, i := range w.order {
+		if head[i] = max(head[i], p.run.now); p.run.begun[i] {
+			head[i] = p.run.at[i]
+		}
 		for _, c := range w.graph.Children(i) {
 			head[c] = max(head[c], head[i]+p.span(i))
 		}
 	}
-	for k := len(w.order) - 1; k >= 0; k-- {
-		i := w.order[k]
+	for _, i := range slices.Backward(w.order) {
 		for _, c := range w.graph.Children(i) {
 			tail[i] = max(tail[i], tail[c]+p.span(int(c)))
 		}
 	}
+	p.head, p.tail = head, tail
 	return head, tail
 }
 
-// latest sets the latest finish of each task. The slack of the longest path through it is spread along the path.
-func (p *bfrcMethod) latest(deadline float64) {
+// latest sets the latest finish of each task that has not begun. The slack of the longest path through it is spread along the path.
+func (p *schedule) latest() {
 	head, tail := p.paths()
+	now := p.run.now
 	for i := range p.until {
-		path := head[i] + p.span(i) + tail[i]
-		p.until[i] = deadline
+		if p.run.begun[i] {
+			continue
+		}
+		path := head[i] + p.span(i) + tail[i] - now
+		p.until[i] = p.own
 		if path > 0 {
-			p.until[i] = min((head[i]+p.span(i))*deadline/path, deadline-p.w.tail[i])
+			p.until[i] = min(now+(head[i]+p.span(i)-now)*(p.own-now)/path, p.own-p.w.tail[i])
 		}
 	}
 }
@@ -174,6 +254,10 @@ func (p *bfrcMethod) latest(deadline float64) {
 type tableKey struct{ kind, work, time int }
 
 func (p *bfrcMethod) order(ctx context.Context, m moment) (order, error) {
+	if hour := int(m.now); hour > p.hour && !m.run.begun[m.task] {
+		p.hour = hour
+		p.adjust(m.run)
+	}
 	w, k := p.w, p.kind[m.task]
 	hours := m.start(k) + m.work/w.speed[k]
 	// The smaller of the time in the schedule and 1.5 times the compute time.

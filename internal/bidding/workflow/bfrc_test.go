@@ -22,10 +22,10 @@ func jobOf(edges [][2]int, minutes ...int) *dag.Job {
 	return job
 }
 
-// The graph is figure 3 of the paper: a fork and a join, with chains between them. The tasks of chains are simple,
-// except those that are the only parent or child of a synchronisation task.
+// Figure 3 of the paper has a fork and a join with chains between them. The chains are simple, except for tasks that
+// are the only parent or child of a synchronisation task.
 func TestClassifyMatchesFigure3(t *testing.T) {
-	// Edges: 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
+	// 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
 	edges := [][2]int{{0, 1}, {1, 2}, {1, 3}, {2, 4}, {4, 5}, {3, 5}, {5, 6}, {6, 7}}
 	got := classify(jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1).Graph(), 8)
 	want := []bool{false, false, true, true, true, false, false, true}
@@ -34,7 +34,7 @@ func TestClassifyMatchesFigure3(t *testing.T) {
 	}
 }
 
-// Two forks of task 0 end in different joins, and the last task has no end.
+// Two forks of 0 end in different joins, and the last task has no end.
 func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 	edges := [][2]int{{0, 1}, {1, 2}, {0, 3}, {2, 4}, {3, 4}, {0, 5}, {0, 6}, {5, 7}, {6, 7}, {4, 8}, {8, 9}}
 	job := jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
@@ -45,8 +45,8 @@ func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 	}
 }
 
-// drawn returns a workflow on types with constant prices, and a deadline that is a multiple of its run time. More
-// powerful types cost more for the same work.
+// drawn makes a workflow on types with constant prices, of which the powerful ones are more expensive for their work,
+// and a deadline as a multiple of its time.
 func drawn(t *rapid.T, restart float64) (*Workflow, float64) {
 	n := rapid.IntRange(1, 9).Draw(t, "tasks")
 	var edges [][2]int
@@ -71,23 +71,35 @@ func drawn(t *rapid.T, restart float64) (*Workflow, float64) {
 	return w, rapid.Float64Range(1, 9).Draw(t, "stretch")
 }
 
-// slowest returns the duration of the longest path. It tries all paths.
-func (w *Workflow) slowest(kind []int) (hours float64) {
-	var from func(i int) float64
-	from = func(i int) float64 {
-		rest := 0.0
-		for _, c := range w.graph.Children(i) {
-			rest = max(rest, from(int(c)))
+// through is the time at which the longest of all paths through a task ends, found by trying them all.
+func (w *Workflow) through(run *progress, kind []int, task int) float64 {
+	span := func(i int) float64 {
+		if run.begun[i] {
+			return run.left[i] / w.speed[kind[i]]
 		}
-		return w.restart + w.work[i]/w.speed[kind[i]] + rest
+		return w.restart + w.work[i]/w.speed[kind[i]]
 	}
-	for i := range w.work {
-		hours = max(hours, from(i))
+	var begin, after func(i int) float64
+	begin = func(i int) (at float64) {
+		if run.begun[i] {
+			return run.at[i]
+		}
+		at = run.now
+		for _, p := range w.graph.Parents(i) {
+			at = max(at, begin(int(p))+span(int(p)))
+		}
+		return at
 	}
-	return hours
+	after = func(i int) (hours float64) {
+		for _, c := range w.graph.Children(i) {
+			hours = max(hours, span(int(c))+after(int(c)))
+		}
+		return hours
+	}
+	return begin(task) + span(task) + after(task)
 }
 
-// ends returns the tasks before and after the chain of a simple task.
+// ends walks from a simple task to the tasks before and after its chain.
 func (w *Workflow) ends(i int) [2]int {
 	walk := func(i int, next func(int) []int32) int {
 		for i >= 0 && w.simple[i] {
@@ -101,27 +113,53 @@ func (w *Workflow) ends(i int) [2]int {
 	return [2]int{walk(i, w.graph.Parents), walk(i, w.graph.Children)}
 }
 
-// Step 5 must follow its definition. Tasks with the same start and end get the cheapest type with which no path is
-// too long. Simple tasks are assigned first, and then the others.
-func TestStep5MatchesBruteForce(t *testing.T) {
+// Steps 4 and 5 by their definition, before the run and for the tasks that have not begun: all get the cheapest type
+// that is slower than the most powerful one by no more than the paths allow. Then tasks with the same start and end get
+// the cheapest type with which no path through them is too long, then each simple task, then each other one.
+func TestScheduleMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, stretch := drawn(t, rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "restart"))
-		own := max(stretch*w.Hours()-w.reserve(), w.Hours())
-		got := w.distribute(stretch * w.Hours())
-		want := make([]int, len(w.work))
+		got, run := w.distribute(stretch*w.Hours()), w.progress()
+		run.now = rapid.Float64Range(0, got.own).Draw(t, "now")
+		for _, i := range w.order[:rapid.IntRange(0, len(w.order)).Draw(t, "begun")] {
+			run.begun[i], run.at[i] = true, max(0, run.now-rapid.Float64Range(0, 1).Draw(t, "ago"))
+			run.left[i] *= 1 - rapid.Float64Range(0, 1).Draw(t, "done")
+			for _, p := range w.graph.Parents(i) {
+				run.left[p] = 0
+			}
+		}
+		want, fast := slices.Clone(got.kind), slices.Clone(got.kind)
 		for i := range want {
-			want[i] = w.cheapest(own / w.Hours())
+			if !run.begun[i] {
+				fast[i] = w.fastest
+			}
+		}
+		share := math.Inf(1)
+		for i := range want {
+			ready := !run.begun[i] && !slices.ContainsFunc(w.graph.Parents(i), func(p int32) bool { return !run.begun[p] })
+			if began := w.through(run, fast, i) - (w.restart + w.work[i] + w.tail[i]); ready {
+				share = min(share, (got.own-began)/(w.restart+w.work[i]+w.tail[i]))
+			}
+		}
+		for i := range want {
+			if !run.begun[i] {
+				want[i] = w.cheapest(share)
+			}
 		}
 		lower := func(first int, same func(i int) bool) {
 			best := want
 			for k := range w.types {
 				try := slices.Clone(want)
 				for i := range try {
-					if same(i) {
+					if same(i) && !run.begun[i] {
 						try[i] = k
 					}
 				}
-				if w.mean[k] < w.mean[best[first]] && w.slowest(try) <= own+1e-9 {
+				fits := w.mean[k] < w.mean[best[first]]
+				for i := range try {
+					fits = fits && (run.begun[i] || !same(i) || w.through(run, try, i) <= got.own+1e-9)
+				}
+				if fits {
 					best = try
 				}
 			}
@@ -129,26 +167,31 @@ func TestStep5MatchesBruteForce(t *testing.T) {
 		}
 		var lowered [][2]int
 		for _, i := range w.order {
-			if ends := w.ends(i); w.simple[i] && !slices.Contains(lowered, ends) {
+			if ends := w.ends(i); w.simple[i] && !run.begun[i] && !slices.Contains(lowered, ends) {
 				lowered = append(lowered, ends)
 				lower(i, func(j int) bool { return w.simple[j] && w.ends(j) == ends })
 			}
 		}
 		for _, simple := range []bool{true, false} {
 			for _, i := range w.order {
-				if w.simple[i] == simple {
+				if w.simple[i] == simple && !run.begun[i] {
 					lower(i, func(j int) bool { return j == i })
 				}
 			}
 		}
-		if !slices.Equal(got.kind, want) {
+		if got.adjust(run); !slices.Equal(got.kind, want) {
 			t.Fatalf("types %v, by brute force %v", got.kind, want)
+		}
+		for i, until := range got.until {
+			if latest := max(run.now, got.own-w.tail[i]); !run.begun[i] && until > latest+1e-9 {
+				t.Fatalf("task %d ends by %v, and the rest takes until %v on the most powerful type", i, until, got.own)
+			}
 		}
 	})
 }
 
-// Prices are 1 or 3, and 4 on demand. With one hour to spare, the bid must be the on-demand price (equation 1), also
-// for less than an hour of work.
+// Prices are 1 or 3, and 4 on demand. With one hour to spare the bid is the on-demand price (equation 1), also for less
+// than an hour of work.
 func TestPartOfHourBidsLikeHour(t *testing.T) {
 	prices := slices.Repeat([]float64{1, 1, 3, 3}, 100)
 	w, err := New(t.Context(), jobOf(nil, 60), []Type{{OnDemandUSD: 4, USD: prices}}, 1, 0, 399)
@@ -156,7 +199,7 @@ func TestPartOfHourBidsLikeHour(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, work := range []float64{0.1, 0.5, 1} {
-		got, err := w.distribute(8).order(t.Context(), moment{work: work, hour: 399, finish: 8, spare: 1})
+		got, err := w.newBFRC(8).order(t.Context(), moment{run: w.progress(), work: work, hour: 399, finish: 8, spare: 1})
 		if err != nil || got.maxUSD != 4 {
 			t.Errorf("%v hours: bid %v, %v", work, got.maxUSD, err)
 		}

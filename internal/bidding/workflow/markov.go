@@ -14,7 +14,7 @@ import (
 // each type's chain, or waits.
 type markovMethod struct {
 	w        *Workflow
-	schedule *bfrcMethod
+	schedule *schedule
 }
 
 // relearn is the number of hours after which chains are learned again.

@@ -1,13 +1,30 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 )
+
+// progress is what is known about all tasks at a time of a run.
+type progress struct {
+	now   float64
+	begun []bool
+	left  []float64 // work left of each task
+	at    []float64 // the time of left, for tasks that have begun
+}
+
+// progress returns that of a workflow that has not begun.
+func (w *Workflow) progress() *progress {
+	n := len(w.work)
+	return &progress{begun: make([]bool, n), left: slices.Clone(w.work), at: make([]float64, n)}
+}
 
 // moment is the input of a decision: one task at one time, until the next full hour.
 type moment struct {
 	task   int
+	run    *progress
 	work   float64 // left
 	now    float64 // hours since the start of the run
 	hour   int     // index of the hour in the prices; its price is not known yet
@@ -52,60 +69,72 @@ type method interface {
 	order(ctx context.Context, m moment) (order, error)
 }
 
-// replay runs all tasks in topological order. Each has a separate machine, so their runs depend on each other only
-// through their start times.
+// replay runs all tasks in the order of time. Each has a separate machine, so their runs depend on each other only
+// through their start times, and through what methods decide by the progress of others.
 func (w *Workflow) replay(ctx context.Context, m method, start int, deadline float64) (out Outcome, err error) {
-	end := make([]float64, len(w.work))
-	for _, i := range w.order {
-		ready := 0.0
-		for _, p := range w.graph.Parents(i) {
-			ready = max(ready, end[p])
+	run, waitsFor := w.progress(), make([]int, len(w.work))
+	var active []*moment
+	begin := func(task int) {
+		active = append(active, &moment{task: task, run: run, work: w.work[task], now: run.now,
+			finish: deadline - w.tail[task], held: noMachine, restart: w.restart})
+	}
+	for i := range w.work {
+		if waitsFor[i] = len(w.graph.Parents(i)); waitsFor[i] == 0 {
+			begin(i)
 		}
-		if end[i], err = w.runTask(ctx, m, i, ready, start, deadline, &out); err != nil {
-			return out, err
+	}
+	for len(active) > 0 {
+		next := slices.MinFunc(active, func(a, b *moment) int { return cmp.Compare(a.now, b.now) })
+		run.now, run.left[next.task], run.at[next.task] = next.now, next.work, next.now
+		if next.work > 1e-9 {
+			if err = w.advance(ctx, m, next, start, &out); err != nil {
+				return out, err
+			}
+			run.begun[next.task] = true
+			continue
 		}
-		if end[i] > deadline+1e-6 {
-			out.Missed = true
+		run.begun[next.task], run.left[next.task] = true, 0
+		out.Missed = out.Missed || next.now > deadline+1e-6
+		active = slices.DeleteFunc(active, func(a *moment) bool { return a == next })
+		for _, c := range w.graph.Children(next.task) {
+			if waitsFor[c]--; waitsFor[c] == 0 {
+				begin(int(c))
+			}
 		}
 	}
 	return out, nil
 }
 
-// runTask runs one task from the time at which it can begin and returns the time at which it ends.
-func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64,
-	out *Outcome) (float64, error) {
-	at := moment{task: task, work: w.work[task], now: ready, finish: deadline - w.tail[task], held: noMachine,
-		restart: w.restart}
-	for at.work > 1e-9 {
-		whole := math.Floor(at.now + 1e-9)
-		at.hour, at.spare = start+int(whole), whole+1-at.now
-		o, err := m.order(ctx, at)
-		if err != nil {
-			return 0, err
-		}
-		if at.late() {
-			// Beyond this point only on-demand is in time, whatever the method decides.
-			o = order{kind: -1, onDemand: true}
-		}
-		machine, speed, usd := noMachine, 0.0, 0.0
-		switch {
-		case o.kind >= 0 && w.types[o.kind].USD[at.hour] <= o.maxUSD:
-			machine, speed, usd = o.kind, w.speed[o.kind], w.types[o.kind].USD[at.hour]
-		case o.onDemand:
-			machine, speed, usd = onDemandMachine, 1, w.unitUSD
-		}
-		if at.held >= 0 && o.kind == at.held && machine != at.held {
-			out.Interruptions++
-		}
-		at.held, at.starting = machine, at.start(machine)
-		span := at.spare
-		if speed > 0 {
-			span = min(span, at.starting+at.work/speed)
-		}
-		out.USD += span * usd
-		at.work -= max(0, span-at.starting) * speed
-		at.starting = max(0, at.starting-span)
-		at.now += span
+// advance runs a task until its next decision.
+func (w *Workflow) advance(ctx context.Context, m method, at *moment, start int, out *Outcome) error {
+	whole := math.Floor(at.now + 1e-9)
+	at.hour, at.spare = start+int(whole), whole+1-at.now
+	o, err := m.order(ctx, *at)
+	if err != nil {
+		return err
 	}
-	return at.now, nil
+	if at.late() {
+		// Beyond this point only on-demand is in time, whatever the method decides.
+		o = order{kind: -1, onDemand: true}
+	}
+	machine, speed, usd := noMachine, 0.0, 0.0
+	switch {
+	case o.kind >= 0 && w.types[o.kind].USD[at.hour] <= o.maxUSD:
+		machine, speed, usd = o.kind, w.speed[o.kind], w.types[o.kind].USD[at.hour]
+	case o.onDemand:
+		machine, speed, usd = onDemandMachine, 1, w.unitUSD
+	}
+	if at.held >= 0 && o.kind == at.held && machine != at.held {
+		out.Interruptions++
+	}
+	at.held, at.starting = machine, at.start(machine)
+	span := at.spare
+	if speed > 0 {
+		span = min(span, at.starting+at.work/speed)
+	}
+	out.USD += span * usd
+	at.work -= max(0, span-at.starting) * speed
+	at.starting = max(0, at.starting-span)
+	at.now += span
+	return nil
 }

@@ -8,13 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Prices are constant. Each task must start one machine, and pay for the start and for its work.
+// At steady prices each task starts one machine, and pays for its start and its work. The schedule of BFRC is not
+// adjusted, so that its types are known.
 func TestEachTaskPaysForItsStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		restart := rapid.SampledFrom([]float64{0.05, 0.3, 1}).Draw(t, "restart")
 		w, stretch := drawn(t, restart)
 		deadline := stretch*w.Hours() + w.reserve()
-		kinds, want := w.distribute(deadline).kind, map[string]float64{}
+		fixed, want := w.newBFRC(deadline), map[string]float64{}
+		fixed.hour = math.MaxInt
+		kinds := fixed.kind
 		for i, work := range w.work {
 			hours := restart + work/w.speed[kinds[i]]
 			want[bfrc] += hours * w.types[kinds[i]].USD[0]
@@ -23,6 +26,9 @@ func TestEachTaskPaysForItsStart(t *testing.T) {
 		}
 		for name, usd := range want {
 			got, err := w.Run(t.Context(), name, 150, deadline)
+			if name == bfrc {
+				got, err = w.replay(t.Context(), fixed, 150, deadline)
+			}
 			if err != nil || math.Abs(got.USD-usd) > 1e-6*usd || got.Missed || got.Interruptions != 0 {
 				t.Fatalf("%s: %+v %v, want %v USD", name, got, err, usd)
 			}
@@ -30,7 +36,7 @@ func TestEachTaskPaysForItsStart(t *testing.T) {
 	})
 }
 
-// One hour is too expensive, so the work in it runs on demand. This needs two more starts of 6 minutes.
+// One hour is too expensive. It runs on demand, and work needs two more starts of 6 minutes.
 func TestInterruptionCostsStarts(t *testing.T) {
 	prices := slices.Repeat([]float64{0.2}, 300)
 	prices[202] = 5
@@ -44,15 +50,15 @@ func TestInterruptionCostsStarts(t *testing.T) {
 	}
 }
 
-// Prices are 1 or 3 with equal probability, independent of the price before, and 4 on demand. For 4 hours of work in
-// 6 hours, the bid must be the one with the lowest cost by equation 7.
+// Prices are 1 or 3 with the same probability, whatever the price before, and 4 on demand. The bid for 4 hours of work
+// in 6 is the one with the lowest cost by equation 7.
 func TestBidFollowsEquation7(t *testing.T) {
 	var prices []float64
 	for range 100 {
-		prices = append(prices, 1, 1, 3, 3) // each price follows each price equally often
+		prices = append(prices, 1, 1, 3, 3) // each follows each as often
 	}
 	var r float64
-	var bids func(c, t int) (low, high float64) // the costs with a bid of 1 and with a bid of 3
+	var bids func(c, t int) (low, high float64) // the costs with a bid of 1 and of 3
 	least := func(c, t int) float64 {
 		switch c {
 		case 0:
@@ -73,10 +79,10 @@ func TestBidFollowsEquation7(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := w.distribute(20)
+		p := w.newBFRC(20)
 		p.until[0] = 6
 		low, high := bids(4, 6)
-		got, err := p.order(t.Context(), moment{work: 4, hour: 400, finish: 20, spare: 1, held: 0, restart: restart})
+		got, err := p.order(t.Context(), moment{run: w.progress(), work: 4, hour: 400, finish: 20, spare: 1, held: 0, restart: restart})
 		if err != nil || got.maxUSD < 1 || (got.maxUSD < 3) != (low < high) {
 			t.Errorf("with r = %v: bid %v (%v); a bid of 1 costs %v, of 3 %v", r, got.maxUSD, err, low, high)
 		}

@@ -142,7 +142,7 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 	case aib:
 		m = &aibMethod{w: w}
 	case bfrc:
-		m = w.distribute(deadline)
+		m = w.newBFRC(deadline)
 	case markov:
 		m = &markovMethod{w: w, schedule: w.distribute(deadline)}
 	default:
