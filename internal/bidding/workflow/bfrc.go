@@ -140,8 +140,8 @@ func (p *schedule) begun(b branch) (n int) {
 	return n
 }
 
-// share is the time for each hour of work and starts that leaves the longest path in time, from the tasks that can begin
-// first. Those that run keep their types.
+// share is the time for each hour of work and starts that leaves the longest path in time, from the tasks that can
+// begin first. Those that run keep their types.
 func (p *schedule) share() float64 {
 	w, least := p.w, math.Inf(1)
 	head, _ := p.paths()
@@ -235,7 +235,8 @@ func (p *schedule) paths() (head, tail []float64) {
 	return head, tail
 }
 
-// latest sets the latest finish of each task that has not begun. The slack of the longest path through it is spread along the path.
+// latest sets the latest finish of each task that has not begun. The slack of the longest path through it is spread
+// along the path.
 func (p *schedule) latest() {
 	head, tail := p.paths()
 	now := p.run.now

@@ -61,6 +61,8 @@ func (o *WorkflowOptions) check(job *dag.Job) error {
 type WorkflowReport struct {
 	Report
 	Deadlines []Group `json:"deadlines"`
+	// Zones are the results by deadline in each zone of Markets.
+	Zones [][]Group `json:"-"`
 }
 
 // Workflow runs the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, with several
@@ -111,11 +113,20 @@ func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o Wor
 		return nil, err
 	}
 	out := &WorkflowReport{Report: *r}
-	for d, s := range perDeadline {
-		out.Deadlines = append(out.Deadlines, Group{Name: fmt.Sprint(o.Deadlines[d]), Runs: s[OnDemand].runs,
-			Policies: s.results()})
+	out.Deadlines = deadlineGroups(o.Deadlines, perDeadline)
+	for _, zone := range byDeadline {
+		if len(zone) > 0 {
+			out.Zones = append(out.Zones, deadlineGroups(o.Deadlines, zone))
+		}
 	}
 	return out, nil
+}
+
+func deadlineGroups(deadlines []float64, all []sums) (groups []Group) {
+	for d, s := range all {
+		groups = append(groups, Group{Name: fmt.Sprint(deadlines[d]), Runs: s[OnDemand].runs, Policies: s.results()})
+	}
+	return groups
 }
 
 // byZone groups the markets that have an on-demand price by zone, in order.

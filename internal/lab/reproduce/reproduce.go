@@ -63,7 +63,7 @@ func papers() []paper {
 		{"wcssi", "Workflow cost saver based on spot instances (Liao et al.)", []figure{
 			{"figure2", relativePrices}, {"figure5", priceByDeadline}, {"figure6", relativeCosts}, {"table4",
 				beatsAIB}, {"audit", audit(wcssiParts())}},
-			"the deadlines that change at run time"},
+			""},
 		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)",
 			[]figure{
 				{"rate", byRate.run}, {"gap", byGap.run}, {"variance", byVariance.run},

@@ -106,12 +106,12 @@ func relativeCosts(ctx context.Context, s *source) (Item, error) {
 	names := []string{backtest.AIB, backtest.BFRC, backtest.Markov, workflow.PathBound, backtest.Clairvoyant}
 	item := Item{
 		Title:   "cost of workflows by the deadline, relative to on demand",
-		Columns: append([]string{"workflow", "deadline"}, append(names, "toAIB")...),
+		Columns: append([]string{"workflow", "zone", "deadline"}, append(names, "toAIB")...),
 		PaperRows: []Row{
 			{"workflow": "all, mean", backtest.BFRC: 0.117, "toAIB": 0.942},
 			{"workflow": "all, least and most", backtest.BFRC: "0.101 to 0.198", "toAIB": "0.768 to 1.042"},
 		},
-		Note: wcssiNote + " Each cell is the mean of 30 random starts in each of the zones. `bfrc` is the paper's " +
+		Note: wcssiNote + " Each cell is the mean of 30 random starts, in a zone or in all. `bfrc` is the paper's " +
 			"method, `markov` this project's, `path-bound` the paper's lower bound (equations 9 and 10: one path, at " +
 			"most two types, mean prices), `clairvoyant` the lower bound with all prices known. `toAIB` is that of " +
 			"`bfrc`.",
@@ -121,24 +121,32 @@ func relativeCosts(ctx context.Context, s *source) (Item, error) {
 		if err != nil {
 			return item, err
 		}
-		panel := chart.Panel{Title: name, X: chart.Axis{Label: "deadline / time on the fastest type"},
-			Y: chart.Axis{Label: "× on demand"}}
-		lines := map[string][]chart.Point{}
-		for i, group := range r.Deadlines {
-			row := Row{"workflow": name, "deadline": deadlinesOfPaper()[i],
-				"toAIB": group.Policies[backtest.BFRC].ToAIB}
-			for _, p := range names {
-				row[p] = group.Policies[p].ToOnDemand
-				lines[p] = append(lines[p], chart.Point{X: deadlinesOfPaper()[i], Y: group.Policies[p].ToOnDemand})
-			}
-			item.Rows = append(item.Rows, row)
+		addZone(&item, names, name, "all", r.Deadlines)
+		for z, groups := range r.Zones {
+			item.Panels = append(item.Panels, addZone(&item, names, name, r.Markets[z].Name, groups))
 		}
-		for _, p := range names {
-			panel.Series = append(panel.Series, chart.Series{Name: p, Points: lines[p]})
-		}
-		item.Panels = append(item.Panels, panel)
 	}
 	return item, nil
+}
+
+// addZone adds the rows of a workflow in a zone, and returns its panel of the figure.
+func addZone(item *Item, names []string, workflow, zone string, groups []backtest.Group) chart.Panel {
+	panel := chart.Panel{Title: workflow + " in " + zone, X: chart.Axis{Label: "deadline / time on the fastest type"},
+		Y: chart.Axis{Label: "× on demand"}}
+	lines := map[string][]chart.Point{}
+	for i, group := range groups {
+		row := Row{"workflow": workflow, "zone": zone, "deadline": deadlinesOfPaper()[i],
+			"toAIB": group.Policies[backtest.BFRC].ToAIB}
+		for _, p := range names {
+			row[p] = group.Policies[p].ToOnDemand
+			lines[p] = append(lines[p], chart.Point{X: deadlinesOfPaper()[i], Y: group.Policies[p].ToOnDemand})
+		}
+		item.Rows = append(item.Rows, row)
+	}
+	for _, p := range names {
+		panel.Series = append(panel.Series, chart.Series{Name: p, Points: lines[p]})
+	}
+	return panel
 }
 
 // beatsAIB is the share of the runs in which a method costs less than AIB, and by how much it costs more in the others.
