@@ -9,12 +9,35 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// markovMethod is our own method. It takes the time of each task from BFRC's schedule, which uses the slack of the
-// whole workflow. In every hour a task uses the type with the lowest expected cost to its end, by the recursion over
-// each type's chain, or waits.
+// markovMethod is our own method. In every hour it allocates the time up to the deadline again to the tasks that have
+// not ended, by the prices that it expects. Within its time, a task uses the type with the lowest expected cost to its
+// end, by the recursion over each type's chain, or waits; or it begins on a type that is too slow for all of its work,
+// and a faster one does the rest.
 type markovMethod struct {
-	w        *Workflow
-	schedule *schedule
+	w     *Workflow
+	own   float64   // time within which the workflow ends
+	hour  int       // of the last allocation
+	until []float64 // latest end of each task
+}
+
+func (w *Workflow) newMarkov(deadline float64) *markovMethod {
+	return &markovMethod{w: w, own: max(deadline-w.reserve(), w.longest)}
+}
+
+// day is the number of hours over which an allocation expects the price of a type.
+const day = 24
+
+// adjust allocates the time again.
+func (p *markovMethod) adjust(run *progress, hour int, known []*knownMarket) {
+	w, usd := p.w, make([]float64, len(known))
+	for k := range known {
+		usd[k] = known[k].through(day, w.types[k].USD[hour-1]) / day / w.speed[k]
+	}
+	spans := w.allocate(run, usd, p.own)
+	if w.restart > 0 {
+		w.stay(run, usd, spans)
+	}
+	p.hour, p.until = hour, w.latestEnds(spans, p.own)
 }
 
 // relearn is the number of hours after which chains are learned again.
@@ -44,8 +67,9 @@ func (l *knownMarket) runs(onDemandUSD float64) {
 	}
 }
 
-// through returns the expected cost of the given hours without waiting.
-func (l *knownMarket) through(hours float64, s int) float64 {
+// through returns the expected cost of the given hours without waiting, after a price.
+func (l *knownMarket) through(hours, usd float64) float64 {
+	s := l.chain.Level(usd, 0)
 	f := max(1, hours/tableWork)
 	hours /= f
 	c := min(int(hours), tableWork-1)
@@ -90,32 +114,87 @@ func (p *markovMethod) order(ctx context.Context, m moment) (order, error) {
 	if err != nil {
 		return order{}, err
 	}
-	window := min(p.schedule.until[m.task], m.finish-w.reserve()) - m.now
-	best, least, bid := -1, math.Inf(1), 0.0
-	for k, t := range w.types {
-		hours := m.start(k) + m.work/w.speed[k]
+	if m.hour > p.hour {
+		p.adjust(m.run, m.hour, known)
+	}
+	window := min(p.until[m.task], m.finish-w.reserve()) - m.now
+	one, two := p.oneType(m, known, window), p.twoTypes(m, known, window)
+	switch {
+	case two.usd < one.usd:
+		return order{kind: two.kind, maxUSD: two.bid, hours: two.hours}, nil
+	case one.kind < 0: // only the most powerful type is in time
+		return order{kind: w.fastest, maxUSD: w.unitUSD, onDemand: true}, nil
+	}
+	return order{kind: one.kind, maxUSD: one.bid, onDemand: one.bid >= w.types[one.kind].OnDemandUSD}, nil
+}
+
+// choice is the type and the bid for the next hours of a task, with the expected cost to its end. kind is -1 if there
+// is none.
+type choice struct {
+	kind            int
+	bid, usd, hours float64
+}
+
+// rounding is the relative error of a table, whose numbers have 32 bits.
+const rounding = 1e-4
+
+// oneType chooses the type that is expected to do the work within a window in hours at the lowest cost.
+func (p *markovMethod) oneType(m moment, known []*knownMarket, window float64) choice {
+	best := choice{kind: -1, usd: math.Inf(1)}
+	for k, t := range p.w.types {
+		hours, last := m.start(k)+m.work/p.w.speed[k], t.USD[m.hour-1]
 		if hours > window+1e-9 {
 			continue
 		}
-		last := t.USD[m.hour-1]
+		through, patient := known[k].through(hours, last), math.Inf(1)
 		s := known[k].chain.Level(last, 0)
-		through, patient := known[k].through(hours, s), math.Inf(1)
 		if hours < tableWork && window >= hours+1 {
 			patient = expected(known[k].table, hours, window, s)
 		}
-		if usd := min(through, patient); usd < least {
-			best, least = k, usd
-			bid = t.OnDemandUSD
-			if patient < through {
-				bid = bidFor(known[k].table, hours, min(window, tableTime), s)
+		if usd := min(through, patient); usd < best.usd {
+			best = choice{kind: k, bid: t.OnDemandUSD, usd: usd}
+			if patient < through*(1-rounding) {
+				best.bid = bidFor(known[k].table, hours, min(window, tableTime), s)
 			}
 		}
 	}
-	if best < 0 {
-		// Only the most powerful type is in time.
-		return order{kind: w.fastest, maxUSD: w.unitUSD, onDemand: true}, nil
+	return best
+}
+
+// leastHours is the least time that work on a first type is worth a change.
+const leastHours = 0.05
+
+// twoTypes chooses the type to begin with, if a part of the work runs on a cheap type that is too slow for all of it
+// and then the rest on a faster one, after another start.
+func (p *markovMethod) twoTypes(m moment, known []*knownMarket, window float64) choice {
+	w, best := p.w, choice{kind: -1, usd: math.Inf(1)}
+	for a, slow := range w.types {
+		slowHours := m.start(a) + m.work/w.speed[a]
+		if slowHours <= window {
+			continue
+		}
+		slowUSD := known[a].through(slowHours, slow.USD[m.hour-1])
+		for b, fast := range w.types {
+			fastHours := m.start(a) + m.restart + m.work/w.speed[b]
+			if fastHours > window {
+				continue
+			}
+			share := (window - fastHours) / (slowHours - fastHours)
+			hours := m.start(a) + share*m.work/w.speed[a]
+			if w.restart > 0 {
+				hours = max(hours, m.spare) // a start is not worth a part of an hour
+			}
+			left := m.work - max(0, hours-m.start(a))*w.speed[a]
+			if hours < leastHours || hours+m.restart+left/w.speed[b] > window+1e-9 {
+				continue
+			}
+			usd := share*slowUSD + (1-share)*known[b].through(fastHours, fast.USD[m.hour-1])
+			if usd < best.usd {
+				best = choice{kind: a, bid: slow.OnDemandUSD, usd: usd, hours: hours}
+			}
+		}
 	}
-	return order{kind: best, maxUSD: bid, onDemand: bid >= w.types[best].OnDemandUSD}, nil
+	return best
 }
 
 // expected returns the expected cost of the given hours of work within a window.

@@ -57,11 +57,13 @@ func (m *moment) start(machine int) float64 {
 func (w *Workflow) reserve() float64 { return 1 + w.restart }
 
 // order is a method's decision: run on a spot machine of a type if its price is at most maxUSD, otherwise on demand
-// or not at all. kind −1 means no bid.
+// or not at all. kind −1 means no bid. The method decides again after the given hours, and at the latest at the next
+// full hour; 0 is then.
 type order struct {
 	kind     int
 	maxUSD   float64
 	onDemand bool
+	hours    float64
 }
 
 // method decides for all tasks of a run.
@@ -129,6 +131,9 @@ func (w *Workflow) advance(ctx context.Context, m method, at *moment, start int,
 	}
 	at.held, at.starting = machine, at.start(machine)
 	span := at.spare
+	if o.hours > 0 {
+		span = min(span, o.hours)
+	}
 	if speed > 0 {
 		span = min(span, at.starting+at.work/speed)
 	}

@@ -144,7 +144,7 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 	case bfrc:
 		m = w.newBFRC(deadline)
 	case markov:
-		m = &markovMethod{w: w, schedule: w.distribute(deadline)}
+		m = w.newMarkov(deadline)
 	default:
 		return Outcome{}, fmt.Errorf("no policy %q for workflows", name)
 	}
