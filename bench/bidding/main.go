@@ -26,6 +26,7 @@ func main() {
 	data := flag.String("data", "../shared/data", "folder of the public data")
 	results := flag.String("report", "", "file whose section on bidding to update; empty prints it")
 	plots := flag.String("plots", "", "folder to write the plots to, instead of measuring")
+	only := flag.String("only", "", "measure one part and print it: bids, availability, held, workflows or table")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -33,8 +34,10 @@ func main() {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("the public data is missing; docs/bidding.md describes it: %w", err)
+	case *only != "" && *results != "":
+		err = errors.New("-report needs all parts, so it excludes -only")
 	case *plots == "":
-		err = measure(ctx, *data, *results)
+		err = measure(ctx, *data, *results, *only)
 	default:
 		err = draw(ctx, *data, *plots)
 	}
@@ -44,11 +47,16 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, data, results string) error {
+func measure(ctx context.Context, data, results, only string) error {
 	var rows []benchreport.Row
-	for _, part := range []func(context.Context, string) ([]benchreport.Row, error){bids, availability, held,
-		workflows, table} {
-		more, err := part(ctx, data)
+	for _, part := range []struct {
+		name string
+		rows func(context.Context, string) ([]benchreport.Row, error)
+	}{{"bids", bids}, {"availability", availability}, {"held", held}, {"workflows", workflows}, {"table", table}} {
+		if only != "" && part.name != only {
+			continue
+		}
+		more, err := part.rows(ctx, data)
 		if err != nil {
 			return err
 		}
@@ -273,13 +281,17 @@ func workflows(ctx context.Context, data string) ([]benchreport.Row, error) {
 			return nil, err
 		}
 		toAIB, paper, least, most, missed := 0.0, 0.0, math.Inf(1), 0.0, 0
+		repeats := 30
+		if set != withTargets {
+			repeats = 5 // of each of hundreds of zones
+		}
 		for _, name := range files {
 			job, err := read.File(filepath.Join(data, "workflows", "dax", name+".xml.gz"))
 			if err != nil {
 				return nil, err
 			}
 			r, err := backtest.Workflow(ctx, job, markets, backtest.WorkflowOptions{
-				Deadlines: []float64{1.1, 1.5, 2, 3}, Repeats: 30, Seed: 1, Train: 0.5, Hours: 24,
+				Deadlines: []float64{1.1, 1.5, 2, 3}, Repeats: repeats, Seed: 1, Train: 0.5, Hours: 24,
 			})
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", set, err)
@@ -293,7 +305,7 @@ func workflows(ctx context.Context, data string) ([]benchreport.Row, error) {
 				Result: everyPolicy(r.Policies, func(p backtest.Result) string { return fmt.Sprintf("%.4f", p.ToAIB) }) +
 					fmt.Sprintf("; ours %.1f%% of on-demand", 100*ours.ToOnDemand),
 				Command: fmt.Sprintf("bin/tradewind-lab backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz "+
-					"--prices ../shared/data/spot-prices/%s", name, set),
+					"--prices ../shared/data/spot-prices/%s --repeats %d", name, set, repeats),
 			})
 		}
 		target := "below BFRC"

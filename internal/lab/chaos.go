@@ -38,7 +38,8 @@ func (a app) chaosCommand() *cobra.Command {
 		Long: "Runs the broker's own functions in virtual time, one world per seed. Messages are lost, repeated and\n" +
 			"reordered, the broker crashes between any two steps, and clouds fail, hang and interrupt machines. After\n" +
 			"every step it checks that no job, event, machine or dollar is lost or duplicated. The same seed always\n" +
-			"gives the same history and the same failure. Exits with 1 if an invariant does not hold.\n\n" +
+			"gives the same history and the same failure. Exits with 1 if an invariant does not hold. Ctrl-C prints the\n" +
+			"results until then.\n\n" +
 			"--boot-times draws the boots of machines from measured ones: CSV with the columns cloud, type and\n" +
 			"first_script_line_s, in seconds. Worlds that have slow boots as a fault have those besides.\n\n" +
 			"--services adds Spark tasks and simulated managed services, which refuse, are late, and lose answers,\n" +
@@ -110,10 +111,16 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	}
 	began := a.Now()
 	report, only, err := a.simulate(ctx, o, boots)
-	if err != nil {
+	if err != nil && report.Seeds == 0 {
 		return err
 	}
 	r := &ChaosResult{Report: report, Seconds: a.Now().Sub(began).Seconds()}
+	return a.reportChaos(o, r, only, err)
+}
+
+// reportChaos prints a result. If the run was interrupted, this is what it had seen until then, and interrupted is
+// returned.
+func (a app) reportChaos(o *chaosOptions, r *ChaosResult, only []string, interrupted error) error {
 	if o.output.JSON() {
 		if err := a.PrintJSON(r); err != nil {
 			return err
@@ -126,7 +133,7 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 		return command.Failed(fmt.Sprintf("`tradewind-lab chaos --seeds %d --history 1000` replays it", v.Seed), "%v",
 			&v.Violation)
 	}
-	return nil
+	return interrupted
 }
 
 // readBoots reads a file of boot times; nil if no file is named.

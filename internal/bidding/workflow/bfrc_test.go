@@ -22,10 +22,10 @@ func jobOf(edges [][2]int, minutes ...int) *dag.Job {
 	return job
 }
 
-// Figure 3 of the paper has a fork and a join with chains between them. The chains are simple, except for tasks that
-// are the only parent or child of a synchronisation task.
+// The graph is figure 3 of the paper: a fork and a join, with chains between them. The tasks of chains are simple,
+// except those that are the only parent or child of a synchronisation task.
 func TestClassifyMatchesFigure3(t *testing.T) {
-	// 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
+	// Edges: 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
 	edges := [][2]int{{0, 1}, {1, 2}, {1, 3}, {2, 4}, {4, 5}, {3, 5}, {5, 6}, {6, 7}}
 	got := classify(jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1).Graph(), 8)
 	want := []bool{false, false, true, true, true, false, false, true}
@@ -34,7 +34,7 @@ func TestClassifyMatchesFigure3(t *testing.T) {
 	}
 }
 
-// Two forks of 0 end in different joins, and the last task has no end.
+// Two forks of task 0 end in different joins, and the last task has no end.
 func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 	edges := [][2]int{{0, 1}, {1, 2}, {0, 3}, {2, 4}, {3, 4}, {0, 5}, {0, 6}, {5, 7}, {6, 7}, {4, 8}, {8, 9}}
 	job := jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
@@ -45,8 +45,8 @@ func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 	}
 }
 
-// drawn makes a workflow on types with constant prices, of which the powerful ones are more expensive for their work,
-// and a deadline as a multiple of its time.
+// drawn returns a workflow on types with constant prices, and a deadline that is a multiple of its run time. More
+// powerful types cost more for the same work.
 func drawn(t *rapid.T, restart float64) (*Workflow, float64) {
 	n := rapid.IntRange(1, 9).Draw(t, "tasks")
 	var edges [][2]int
@@ -99,7 +99,7 @@ func (w *Workflow) through(run *progress, kind []int, task int) float64 {
 	return begin(task) + span(task) + after(task)
 }
 
-// ends walks from a simple task to the tasks before and after its chain.
+// ends returns the tasks before and after the chain of a simple task.
 func (w *Workflow) ends(i int) [2]int {
 	walk := func(i int, next func(int) []int32) int {
 		for i >= 0 && w.simple[i] {
@@ -190,8 +190,8 @@ func TestScheduleMatchesBruteForce(t *testing.T) {
 	})
 }
 
-// Prices are 1 or 3, and 4 on demand. With one hour to spare the bid is the on-demand price (equation 1), also for less
-// than an hour of work.
+// Prices are 1 or 3, and 4 on demand. With one hour to spare, the bid must be the on-demand price (equation 1), also
+// for less than an hour of work.
 func TestPartOfHourBidsLikeHour(t *testing.T) {
 	prices := slices.Repeat([]float64{1, 1, 3, 3}, 100)
 	w, err := New(t.Context(), jobOf(nil, 60), []Type{{OnDemandUSD: 4, USD: prices}}, 1, 0, 399)

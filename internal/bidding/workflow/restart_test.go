@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// At steady prices each task starts one machine, and pays for its start and its work. The schedule of BFRC is not
-// adjusted, so that its types are known.
+// Prices are constant. Each task must start one machine, and pay for the start and for its work.
 func TestEachTaskPaysForItsStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		restart := rapid.SampledFrom([]float64{0.05, 0.3, 1}).Draw(t, "restart")
@@ -36,7 +35,7 @@ func TestEachTaskPaysForItsStart(t *testing.T) {
 	})
 }
 
-// One hour is too expensive. It runs on demand, and work needs two more starts of 6 minutes.
+// One hour is too expensive, so the work in it runs on demand. This needs two more starts of 6 minutes.
 func TestInterruptionCostsStarts(t *testing.T) {
 	prices := slices.Repeat([]float64{0.2}, 300)
 	prices[202] = 5
@@ -50,8 +49,8 @@ func TestInterruptionCostsStarts(t *testing.T) {
 	}
 }
 
-// Prices are 1 or 3 with the same probability, whatever the price before, and 4 on demand. The bid for 4 hours of work
-// in 6 is the one with the lowest cost by equation 7.
+// Prices are 1 or 3 with equal probability, independent of the price before, and 4 on demand. For 4 hours of work in
+// 6 hours, the bid must be the one with the lowest cost by equation 7.
 func TestBidFollowsEquation7(t *testing.T) {
 	var prices []float64
 	for range 100 {
