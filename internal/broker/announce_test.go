@@ -23,7 +23,7 @@ func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 		return nil
 	}
 	id := w.wide("infeasible: wait\n", 70) // needs more than two transactions for its announcements
-	w.settle(events.TypeDAGAdvance)
+	w.deliverAll(events.TypeDAGAdvance)
 	detail := func() *apitypes.JobDetail {
 		t.Helper()
 		d, err := w.b.Views.JobDetail(t.Context(), id)
@@ -35,7 +35,7 @@ func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 	if d := detail(); d.State != apitypes.JobWaiting {
 		t.Fatalf("it is %s", d.State)
 	}
-	w.settle() // the event that continues the announcements arrives late
+	w.deliverAll() // the event that continues the announcements arrives late
 	for i, task := range detail().TaskList {
 		if task.State != string(record.TaskQueued) {
 			t.Fatalf("task %d is %s", i, task.State)

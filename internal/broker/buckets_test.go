@@ -18,22 +18,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// pails is a cloud's service for buckets. It calls making while it makes a bucket and removing while it removes one,
-// unless they are nil.
-type pails struct {
+// bucketStore is a cloud's service for buckets. It calls making while it makes a bucket and removing while it removes
+// one, unless they are nil.
+type bucketStore struct {
 	signs
 	there            []string
 	making, removing func() error
 }
 
-func (p *pails) List(_ context.Context, uri, _ string) (grant.Page, error) {
+func (p *bucketStore) List(_ context.Context, uri, _ string) (grant.Page, error) {
 	if bucket, err := grant.BucketOf(uri); err != nil || !slices.Contains(p.there, bucket) {
 		return grant.Page{}, fmt.Errorf("%s: %w", uri, grant.ErrNoBucket)
 	}
 	return grant.Page{}, nil
 }
 
-func (p *pails) MakeBucket(_ context.Context, bucket string) error {
+func (p *bucketStore) MakeBucket(_ context.Context, bucket string) error {
 	if p.making != nil {
 		if err := p.making(); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (p *pails) MakeBucket(_ context.Context, bucket string) error {
 	return nil
 }
 
-func (p *pails) RemoveBucket(_ context.Context, bucket string) error {
+func (p *bucketStore) RemoveBucket(_ context.Context, bucket string) error {
 	if p.removing != nil {
 		if err := p.removing(); err != nil {
 			return err
@@ -56,8 +56,8 @@ func (p *pails) RemoveBucket(_ context.Context, bucket string) error {
 // TestNewJobWaitsForBucketRemoval: a job asks for a bucket that is being removed. The job must wait until the bucket
 // is gone, however long that takes, and then get a new one.
 func TestNewJobWaitsForBucketRemoval(t *testing.T) {
-	p := &porch{bench: newBench(t)}
-	data := &pails{}
+	p := &agentBench{bench: newBench(t)}
+	data := &bucketStore{}
 	ports := p.b.Ports()
 	ports.Data = data
 	p.b = broker.New(config.Default(), ports)
@@ -71,17 +71,17 @@ func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 		return b
 	}
 	p.submit(tasks, "1")
-	p.settle()
+	p.deliverAll()
 	if !slices.Equal(data.there, []string{"s3://pail/"}) || p.launches() != 1 {
 		t.Fatalf("buckets %v, %d launches", data.there, p.launches())
 	}
 	p.work()
-	p.settle()
+	p.deliverAll()
 
 	// The broker's process ends during the removal, and another job asks for the bucket.
 	data.removing = func() error {
 		p.submit(tasks, "2")
-		p.settle(events.TypeBrokerReconcile) // reconcile is already running
+		p.deliverAll(events.TypeBrokerReconcile) // reconcile is already running
 		return context.Canceled
 	}
 	p.reconcile()
@@ -105,9 +105,9 @@ func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 // once the bucket is made, the machine is bought there. (Azure refuses for half a minute to make a bucket that is
 // being deleted, and any store may throttle calls.)
 func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	asked := 0
-	data := &pails{making: func() error { asked++; return errors.New("409 ContainerBeingDeleted") }}
+	data := &bucketStore{making: func() error { asked++; return errors.New("409 ContainerBeingDeleted") }}
 	ports := p.b.Ports()
 	ports.Data = data
 	p.b = broker.New(config.Default(), ports)
@@ -133,7 +133,7 @@ func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 }
 
 // launches returns the number of launches in all clouds.
-func (p *porch) launches() (n int) {
+func (p *agentBench) launches() (n int) {
 	for _, c := range p.cloud {
 		n += len(c.launched)
 	}

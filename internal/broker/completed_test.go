@@ -14,12 +14,12 @@ import (
 
 // overtaken is a cloud that calls meanwhile before it answers a launch.
 type overtaken struct {
-	*shelf
+	*fakeCloud
 	meanwhile func(cluster string)
 }
 
 func (c overtaken) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
-	machines, err := c.shelf.Launch(ctx, spec)
+	machines, err := c.fakeCloud.Launch(ctx, spec)
 	c.meanwhile(spec.Cluster)
 	return machines, err
 }
@@ -27,7 +27,7 @@ func (c overtaken) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 // TestLaunchIsReleasedWhenTaskFinishedMeanwhile: the work of a gang ends while the cloud launches one of its
 // clusters. The launched machines must be released. Nothing is booked for a cluster that has already been released.
 func TestLaunchIsReleasedWhenTaskFinishedMeanwhile(t *testing.T) {
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h}}", "1")
 	admitted := p.until(events.TypeTaskAdmitted)
 	ctx, launches := context.Background(), 0
@@ -64,7 +64,7 @@ func TestLaunchIsReleasedWhenTaskFinishedMeanwhile(t *testing.T) {
 }
 
 // cluster returns a cluster's record.
-func (p *porch) cluster(id string) (cl record.Cluster) {
+func (p *agentBench) cluster(id string) (cl record.Cluster) {
 	cl, _, err := recordcache.Get[record.Cluster](p.b.Transactor().NewUnit(context.Background(), events.FnProvision), record.ClusterKey(id))
 	if err != nil {
 		p.t.Fatal(err)

@@ -49,7 +49,7 @@ func Example() {
 	defer b.Close()
 	clouds := map[string]cloud.Cloud{}
 	for _, name := range offers.Clouds() {
-		clouds[name] = &shelf{name: name, clusters: map[string]cloud.LaunchSpec{}}
+		clouds[name] = &fakeCloud{name: name, clusters: map[string]cloud.LaunchSpec{}}
 	}
 	tw := broker.New(config.Default(), broker.Ports{
 		Store: mem.New(), Bus: b, Clouds: clouds, Now: time.Now, Moves: moves,

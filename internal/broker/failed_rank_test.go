@@ -15,7 +15,7 @@ import (
 // One of several machines of a task reports a failure. The reasons of the task, the attempt and the job, and the
 // job's history, must name the exit code and the rank of the machine.
 func TestFailureNamesExitCodeAndRank(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, nodes: 4, time: 1h}}", nil)
+	p := newAgentBench(t, "{t: {run: x, nodes: 4, time: 1h}}", nil)
 	for rank := range 4 {
 		hello(t, p.b, p.claims(0, rank))
 	}
@@ -25,7 +25,7 @@ func TestFailureNamesExitCodeAndRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.settle()
+	p.deliverAll()
 	d := p.detail()
 	a := d.Attempts[0]
 	if a.Failure != (apitypes.Failure{Rank: 2, ExitCode: 7}) {
@@ -49,7 +49,7 @@ func TestFailureNamesExitCodeAndRank(t *testing.T) {
 // Two of four launched machines never call the broker. It must name their ranks while it waits for them, and in the
 // reason of the attempt when it gives them up.
 func TestMachinesThatNeverAnsweredAreNamed(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, nodes: 4, time: 1h}}", nil)
+	p := newAgentBench(t, "{t: {run: x, nodes: 4, time: 1h}}", nil)
 	for _, rank := range []int{0, 2} {
 		hello(t, p.b, p.claims(0, rank))
 	}

@@ -18,7 +18,7 @@ import (
 // delayed: meanwhile another delivery of the same event fails in its last try, and is about to terminate the machines
 // that it may have bought.
 type twofold struct {
-	*shelf
+	*fakeCloud
 	other             func()
 	launches          atomic.Int32
 	waiting, answered chan struct{}
@@ -29,7 +29,7 @@ func (c *twofold) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Ma
 	if c.launches.Add(1) > 1 {
 		return nil, cloud.Errorf(c.name, cloud.Transient, "Internal", "try again")
 	}
-	machines, err := c.shelf.Launch(ctx, spec)
+	machines, err := c.fakeCloud.Launch(ctx, spec)
 	go c.other()
 	<-c.waiting
 	return machines, err
@@ -40,7 +40,7 @@ func (c *twofold) Terminate(ctx context.Context, cluster string) error {
 		close(c.waiting)
 		<-c.answered
 	}
-	return c.shelf.Terminate(ctx, cluster)
+	return c.fakeCloud.Terminate(ctx, cluster)
 }
 
 func TestLaunchIsReleasedWhenGivenUpMeanwhile(t *testing.T) {
@@ -58,7 +58,7 @@ func TestLaunchIsReleasedWhenGivenUpMeanwhile(t *testing.T) {
 	admitted := w.until(events.TypeTaskAdmitted)
 	handle := func() { w.b.Functions.Handle(context.Background(), events.FnProvision, []events.Event{admitted}) }
 	for name, s := range w.cloud {
-		c := &twofold{shelf: s, waiting: make(chan struct{}), answered: make(chan struct{})}
+		c := &twofold{fakeCloud: s, waiting: make(chan struct{}), answered: make(chan struct{})}
 		done := make(chan struct{})
 		c.other = func() { defer close(done); handle() }
 		w.b.Ports().Clouds[name] = c

@@ -18,16 +18,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// porch is a bench with one job whose machines are about to say hello.
-type porch struct {
+// agentBench is a bench with one job whose machines are about to say hello.
+type agentBench struct {
 	*bench
 	job string
 }
 
-// newPorch submits a job of the tasks. If before is not nil, the cloud calls it with the cluster during the launch.
-func newPorch(t *testing.T, tasks string, before func(p *porch, cluster string)) *porch {
+// newAgentBench submits a job of the tasks. If before is not nil, the cloud calls it with the cluster during the
+// launch.
+func newAgentBench(t *testing.T, tasks string, before func(p *agentBench, cluster string)) *agentBench {
 	t.Helper()
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	for _, c := range p.cloud {
 		c.refuse = func(s cloud.LaunchSpec) error {
 			if before != nil {
@@ -37,12 +38,12 @@ func newPorch(t *testing.T, tasks string, before func(p *porch, cluster string))
 		}
 	}
 	p.submit(tasks, "1")
-	p.settle()
+	p.deliverAll()
 	return p
 }
 
 // submit submits a job of the tasks.
-func (p *porch) submit(tasks, token string) {
+func (p *agentBench) submit(tasks, token string) {
 	p.t.Helper()
 	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: "+tasks+"\n"))
 	if err != nil {
@@ -55,7 +56,7 @@ func (p *porch) submit(tasks, token string) {
 	p.job = job.ID
 }
 
-func (p *porch) claims(task, rank int) wire.Claims {
+func (p *agentBench) claims(task, rank int) wire.Claims {
 	return wire.Claims{Job: p.job, Cluster: record.ClusterID(p.job, task, 1), Rank: rank}
 }
 
@@ -77,7 +78,7 @@ func told(t *testing.T, who string, w wire.Work, want wire.Command, nodes int) {
 }
 
 // pending returns the types of the events in the outbox.
-func (p *porch) pending() (out []string) {
+func (p *agentBench) pending() (out []string) {
 	p.t.Helper()
 	list, err := p.store.Outbox(context.Background(), 100)
 	if err != nil {
@@ -94,7 +95,7 @@ func (p *porch) pending() (out []string) {
 }
 
 func TestLastHelloReturnsWork(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
+	p := newAgentBench(t, "{t: {run: x, nodes: 2}}", nil)
 	told(t, "rank 1, who comes first,", hello(t, p.b, p.claims(0, 1)), wire.None, 0)
 	told(t, "rank 1, who comes again,", hello(t, p.b, p.claims(0, 1)), wire.None, 0)
 	told(t, "rank 0, the last,", hello(t, p.b, p.claims(0, 0)), wire.Run, 2)
@@ -113,7 +114,7 @@ func TestLastHelloReturnsWork(t *testing.T) {
 
 func TestHelloBeforeLaunchIsRecorded(t *testing.T) {
 	early := wire.Work{Command: "not asked"}
-	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
+	p := newAgentBench(t, "{t: {run: x}}", func(p *agentBench, cluster string) {
 		early = hello(t, p.b, wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster})
 	})
 	told(t, "an early node", early, wire.None, 0)
@@ -125,7 +126,7 @@ func TestHelloBeforeLaunchIsRecorded(t *testing.T) {
 }
 
 func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
+	p := newAgentBench(t, "{t: {run: x, nodes: 2}}", nil)
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports()
 	ports.Store = meet
@@ -158,7 +159,7 @@ func (s *meeting) Commit(ctx context.Context, tx store.Tx) error {
 }
 
 func TestDoomedMachineGetsNoWork(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	for _, kind := range []cloud.NoticeKind{cloud.Interruption, cloud.Taken} {
 		e := events.SpotInterrupted{Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: string(kind), At: p.now.Add(2 * time.Minute)}
 		if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New(string(kind), "test", p.now, e)}); errs[0] != nil {
@@ -166,14 +167,14 @@ func TestDoomedMachineGetsNoWork(t *testing.T) {
 		}
 		told(t, "a machine that is being taken", hello(t, p.b, p.claims(0, 0)), wire.SaveAndStop, 0)
 	}
-	p.settle()
+	p.deliverAll()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
 		t.Errorf("after its release: %v", err)
 	}
 }
 
 func TestMachineOfEndingJobGetsNoWork(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	if err := p.b.Users.Cancel(t.Context(), p.job, "not wanted"); err != nil {
 		t.Fatal(err)
 	}
@@ -184,22 +185,22 @@ func TestMachineOfEndingJobGetsNoWork(t *testing.T) {
 			t.Error(errs[0])
 		}
 	}
-	p.settle()
+	p.deliverAll()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
 		t.Errorf("after its release: %v", err)
 	}
 }
 
 func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
-	p := newPorch(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
+	p := newAgentBench(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
 	told(t, "the first of a gang", hello(t, p.b, p.claims(0, 0)), wire.None, 0)
 	if got := fmt.Sprint(p.pending()); got != "["+events.TypeClusterUp+"]" {
 		t.Errorf("it emits %v", got)
 	}
-	p.settle()
+	p.deliverAll()
 	told(t, "the first of a gang, again,", hello(t, p.b, p.claims(0, 0)), wire.None, 0)
 	told(t, "the last of a gang", hello(t, p.b, p.claims(1, 0)), wire.None, 0)
-	p.settle()
+	p.deliverAll()
 	for task := range 2 {
 		told(t, "one of a gang that is up", hello(t, p.b, p.claims(task, 0)), wire.Run, 1)
 	}
@@ -209,7 +210,7 @@ func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 // even if its answer is a command that is new to the node. Between two outages, the poll may be the only call that
 // reaches the broker.
 func TestPollOfSilentNodeCountsAsSignOfLife(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	c := p.claims(0, 0)
 	told(t, "the node", hello(t, p.b, c), wire.Run, 1)
 	for _, call := range []struct {
@@ -232,7 +233,7 @@ func TestPollOfSilentNodeCountsAsSignOfLife(t *testing.T) {
 // TestPollCountsAsSignOfLife: with this pace, polls are signs of life. A poll conflicts with an interruption notice:
 // the node must be recorded as seen, and the notice must remain.
 func TestPollCountsAsSignOfLife(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	cfg := config.Default()
 	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}
 	meet := &meeting{Store: p.store}

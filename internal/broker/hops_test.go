@@ -39,16 +39,16 @@ func (c *meter) Commit(ctx context.Context, tx store.Tx) error {
 // and the API, and requests to the store.
 type hops struct{ Hops, Events, Invocations, Reads, Commits int }
 
-// road is a porch that counts hops.
-type road struct {
-	*porch
+// hopBench is an agentBench that counts hops.
+type hopBench struct {
+	*agentBench
 	counted meter
 	hops
 }
 
-func newRoad(t *testing.T, tasks string) *road {
+func newHopBench(t *testing.T, tasks string) *hopBench {
 	t.Helper()
-	r := &road{porch: &porch{bench: newBench(t)}}
+	r := &hopBench{agentBench: &agentBench{bench: newBench(t)}}
 	r.counted.Store = r.store
 	ports := r.b.Ports()
 	ports.Store = &r.counted
@@ -60,7 +60,7 @@ func newRoad(t *testing.T, tasks string) *road {
 // travel delivers events until none remain or a machine is launched. Events that exist at the same time are delivered
 // together, in one batch for each function. provision waits for clouds, so it runs when no other function has an
 // event.
-func (r *road) travel() {
+func (r *hopBench) travel() {
 	r.t.Helper()
 	launched := r.launches()
 	batches := map[string][]events.Event{}
@@ -101,7 +101,7 @@ func (r *road) travel() {
 	}
 }
 
-func (r *road) launches() (n int) {
+func (r *hopBench) launches() (n int) {
 	for _, c := range r.cloud {
 		n += len(c.launched)
 	}
@@ -109,7 +109,7 @@ func (r *road) launches() (n int) {
 }
 
 // tell sends a report of the machine of an attempt of the first task.
-func (r *road) tell(attempt int, id string, e wire.Event) {
+func (r *hopBench) tell(attempt int, id string, e wire.Event) {
 	r.t.Helper()
 	r.Invocations++
 	c := wire.Claims{Job: r.job, Cluster: record.ClusterID(r.job, 0, attempt)}
@@ -119,7 +119,7 @@ func (r *road) tell(attempt int, id string, e wire.Event) {
 }
 
 // since returns the counts since its previous call.
-func (r *road) since() hops {
+func (r *hopBench) since() hops {
 	h := r.hops
 	h.Reads, h.Commits = r.counted.reads, r.counted.commits
 	r.hops, r.counted.reads, r.counted.commits = hops{}, 0, 0
@@ -130,7 +130,7 @@ func (r *road) since() hops {
 // machine (while the first machine saves its work, and afterwards). Each more hop would make the broker slower and
 // more expensive.
 func TestHopsToAMachine(t *testing.T) {
-	r := newRoad(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}}")
+	r := newHopBench(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}}")
 	want := func(what string, most hops) {
 		t.Helper()
 		got := r.since()
@@ -162,7 +162,7 @@ func TestHopsToAMachine(t *testing.T) {
 	if n := r.launches(); n != 2 {
 		t.Fatalf("%d launches", n)
 	}
-	if got := fmt.Sprint(stored[record.Task](r.porch, "task#000000").Attempt, stored[record.Job](r.porch, "job").Plan.Version); got != "2 2" {
+	if got := fmt.Sprint(stored[record.Task](r.agentBench, "task#000000").Attempt, stored[record.Job](r.agentBench, "job").Plan.Version); got != "2 2" {
 		t.Errorf("attempt and plan are %s", got)
 	}
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// strict returns the porch's broker for a deployment in which machines of every cloud prove their identity.
-func (p *porch) strict() *broker.Broker {
+// strict returns the agentBench's broker for a deployment in which machines of every cloud prove their identity.
+func (p *agentBench) strict() *broker.Broker {
 	cfg := p.b.Config()
 	cfg.Proven = []string{"aws", "gcp", "azure"}
 	return broker.New(cfg, p.b.Ports())
 }
 
 // itself returns the valid proof of identity of a rank's machine.
-func (p *porch) itself(c wire.Claims) *wire.Machine {
+func (p *agentBench) itself(c wire.Claims) *wire.Machine {
 	p.t.Helper()
 	cl := stored[record.Cluster](p, "cluster#"+c.Cluster)
 	return &wire.Machine{Cloud: cl.Offer.Cloud, Region: cl.Offer.Region, ID: cl.Nodes[c.Rank].Machine}
 }
 
 func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
+	p := newAgentBench(t, "{t: {run: x, nodes: 2}}", nil)
 	b, c := p.strict(), p.claims(0, 0)
 	for range 3 {
 		for _, m := range []*wire.Machine{nil, p.itself(p.claims(0, 1)), {Fault: "the proof is not good: forged"}} {
@@ -65,7 +65,7 @@ func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
 
 // The machines of a large cluster boot with one shared token, and each states its rank.
 func TestSharedTokenIsLimitedToProvenRank(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
+	p := newAgentBench(t, "{t: {run: x, nodes: 2}}", nil)
 	b := p.strict()
 	from := func(says, proves int) (wire.Work, error) {
 		c := p.claims(0, 0)
@@ -98,7 +98,7 @@ func TestSharedTokenIsLimitedToProvenRank(t *testing.T) {
 // A machine that boots before its launch is recorded must be neither accepted nor refused.
 func TestHelloBeforeLaunchIsRetried(t *testing.T) {
 	var early error
-	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
+	p := newAgentBench(t, "{t: {run: x}}", func(p *agentBench, cluster string) {
 		c := wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Machine: &wire.Machine{Cloud: "aws", ID: "unknown"}}
 		cl := stored[record.Cluster](p, "cluster#"+cluster)
 		c.Machine.Cloud, c.Machine.Region = cl.Offer.Cloud, cl.Offer.Region
@@ -117,8 +117,8 @@ func TestHelloBeforeLaunchIsRetried(t *testing.T) {
 	}
 }
 
-// story returns what Explain prints for the porch's job.
-func (p *porch) story() []apitypes.Entry {
+// story returns what Explain prints for the agentBench's job.
+func (p *agentBench) story() []apitypes.Entry {
 	p.t.Helper()
 	s, err := p.b.Views.Explain(p.t.Context(), p.job)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // and stop before the broker gets the notice. The remaining work must be replanned when the broker gets it, not
 // minutes later when the machine is preempted.
 func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 2h}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
 	p.report(0, "2", wire.Stopped)
@@ -41,7 +41,7 @@ func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 
 // An on-demand machine ends. No spot market took it, so no market is blocked.
 func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	notice := events.New("1", "test", p.now, events.SpotInterrupted{
 		Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: "taken", At: p.now,
@@ -63,7 +63,7 @@ func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 func TestMachineThatCannotStartBlocksItsRegion(t *testing.T) {
 	const fault = "the broker may not use its key"
 	for _, market := range []string{"spot", "on-demand"} {
-		p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: "+market+"}}}", nil)
+		p := newAgentBench(t, "{t: {run: x, time: 2h, resources: {market: "+market+"}}}", nil)
 		first := p.detail().Attempts[0].Offer
 		notice := events.New("1", "test", p.now, events.SpotInterrupted{
 			Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: "taken", At: p.now, Fault: fault,
@@ -80,7 +80,7 @@ func TestMachineThatCannotStartBlocksItsRegion(t *testing.T) {
 
 // A broker that gets no interruption notices must find a terminated machine by the cloud's list of machines.
 func TestReconcileNamesFaultOfEndedMachine(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0].Offer
 	p.cloud[first.Cloud].ended(p.claims(0, 0).Cluster, "the broker may not use its key")
 	p.now = p.now.Add(config.Default().StuckFor + config.Default().ListLag + time.Minute)
@@ -94,14 +94,14 @@ func TestReconcileNamesFaultOfEndedMachine(t *testing.T) {
 	p.checkFaultBlock(first, "the broker may not use its key")
 }
 
-func (p *porch) checkFaultBlock(first apitypes.Offer, fault string) {
+func (p *agentBench) checkFaultBlock(first apitypes.Offer, fault string) {
 	p.t.Helper()
 	blocks, err := p.b.Views.Blocks(p.t.Context())
 	if err != nil || len(blocks) != 1 || blocks[0].Region != first.Region || blocks[0].InstanceType != "" ||
 		!strings.Contains(blocks[0].Reason, fault) {
 		p.t.Fatalf("blocks %+v, %v", blocks, err)
 	}
-	p.settle()
+	p.deliverAll()
 	made := p.detail().Attempts
 	if next := made[len(made)-1].Offer; len(made) < 2 || next.Region == first.Region {
 		p.t.Errorf("after %s the next attempt is in %+v", first.Region, next)
@@ -110,7 +110,7 @@ func (p *porch) checkFaultBlock(first apitypes.Offer, fault string) {
 
 // The agents of launched machines never call. Their cost must be booked, and the next machines are bought elsewhere.
 func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0]
 	p.now = p.now.Add(config.Default().BootWithin + time.Minute)
 	look := events.New("look", "test", p.now, events.BrokerReconcile{})
@@ -121,7 +121,7 @@ func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	if err != nil || len(blocks) != 1 || !strings.Contains(blocks[0].Reason, "no agent") {
 		t.Fatalf("blocks %+v, %v", blocks, err)
 	}
-	p.settle()
+	p.deliverAll()
 	made := p.detail().Attempts
 	if len(made) < 2 || made[len(made)-1].Offer == first.Offer {
 		t.Errorf("after %+v the next attempt is in %+v", first.Offer, made)

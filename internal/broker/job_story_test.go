@@ -16,7 +16,7 @@ import (
 func TestJobStories(t *testing.T) { playStories(t, "jobs") }
 
 // interrupt emits the event that the machine of a task will be taken at a time, or has been taken.
-func (s *office) interrupt(task string, at time.Time, kind string) {
+func (s *queueBench) interrupt(task string, at time.Time, kind string) {
 	for _, id := range s.clusters() {
 		if s.taskOf(id) != task {
 			continue
@@ -31,16 +31,16 @@ func (s *office) interrupt(task string, at time.Time, kind string) {
 }
 
 // tell emits an event, and delivers it and all events that follow from it.
-func (s *office) tell(data events.Data) {
+func (s *queueBench) tell(data events.Data) {
 	s.serial++
 	if err := s.b.Functions.Emit(context.Background(), "test", "story-"+strconv.Itoa(s.serial), data); err != nil {
 		s.printf("error: %v", err)
 	}
-	s.settle()
+	s.deliverAll()
 }
 
 // prices multiplies the planned price of each spot market in use by a factor.
-func (s *office) prices(factor float64) error {
+func (s *queueBench) prices(factor float64) error {
 	var ticks []events.PriceTick
 	seen := map[string]bool{}
 	for _, id := range s.clusters() {
@@ -58,7 +58,7 @@ func (s *office) prices(factor float64) error {
 	return nil
 }
 
-func (s *office) where(job string) error {
+func (s *queueBench) where(job string) error {
 	d, err := s.b.Views.JobDetail(context.Background(), s.ids[job])
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *office) where(job string) error {
 }
 
 // market returns the market that a cluster was bought on.
-func (s *office) market(cluster string) string {
+func (s *queueBench) market(cluster string) string {
 	for _, c := range s.cloud {
 		if spec, ok := c.clusters[cluster]; ok {
 			return strconv.Itoa(spec.Nodes) + " " + map[bool]string{true: "spot", false: "on-demand"}[spec.Offer.Spot]
@@ -82,7 +82,7 @@ func (s *office) market(cluster string) string {
 	return ""
 }
 
-func (s *office) explain(job string) error {
+func (s *queueBench) explain(job string) error {
 	story, err := s.b.Views.Explain(context.Background(), s.ids[job])
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // long as those of the first job's machines.
 func TestNextJobExpectsBootsOfEarlierOne(t *testing.T) {
 	const file = "{t: {run: x, time: 1h, resources: {instanceType: c7i.large, market: on-demand}}}"
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	boots := func() float64 {
 		spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: "+file+"\n"))
 		if err != nil {
@@ -29,13 +29,13 @@ func TestNextJobExpectsBootsOfEarlierOne(t *testing.T) {
 	before := boots()
 	for i, token := range []string{"1", "2", "3", "4"} {
 		p.submit(file, token)
-		p.settle()
+		p.deliverAll()
 		p.now = p.now.Add(5 * time.Minute)
 		hello(t, p.b, p.claims(0, 0))
-		p.settle()
+		p.deliverAll()
 		p.report(0, token, wire.Started)
 		p.report(0, token+"s", wire.Succeeded)
-		p.settle()
+		p.deliverAll()
 		learned, err := p.b.Views.Learned(t.Context(), "j")
 		if err != nil || learned.Boots["aws/c7i.large"].Runs != i+1 {
 			t.Fatalf("after %d jobs: %+v, %v", i+1, learned, err)

@@ -23,12 +23,12 @@ func TestExplainNamesNextStepOfRefusedNewAccount(t *testing.T) {
 		"PendingVerification": {"Your request is being validated.", "--regions"},
 	} {
 		t.Run(code, func(t *testing.T) {
-			p := newPorch(t, "{first: {run: x, time: 1h, resources: {cloud: gcp}}}", nil)
+			p := newAgentBench(t, "{first: {run: x, time: 1h, resources: {cloud: gcp}}}", nil)
 			p.cloud["aws"].refuse = func(cloud.LaunchSpec) error {
 				return aws.Typed(&smithy.GenericAPIError{Code: code, Message: c.message})
 			}
 			p.submit("{t: {run: x, time: 1h, resources: {cloud: aws, region: us-east-1, instanceType: m5.xlarge}}}", "2")
-			p.settle()
+			p.deliverAll()
 			shown := ""
 			for _, e := range p.story() {
 				shown += e.Text + "\n"

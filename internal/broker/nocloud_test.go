@@ -18,7 +18,7 @@ const lonely = "{t: {run: x, resources: {cpus: 4}, time: 1h}}"
 
 // without removes the cloud of a cluster from the broker. It returns the cloud's name and a function that restores
 // the cloud.
-func (p *porch) without(cluster string) (name string, back func()) {
+func (p *agentBench) without(cluster string) (name string, back func()) {
 	name = p.cluster(cluster).Offer.Cloud
 	c := p.b.Ports().Clouds[name]
 	delete(p.b.Ports().Clouds, name)
@@ -26,14 +26,14 @@ func (p *porch) without(cluster string) (name string, back func()) {
 }
 
 // provision calls the provision function with an event.
-func (p *porch) provision(e events.Event) error {
+func (p *agentBench) provision(e events.Event) error {
 	return p.b.Functions.Handle(p.t.Context(), events.FnProvision, []events.Event{e})[0]
 }
 
 // TestMachinesOfRemovedCloudStayRecorded: an update removes the cloud on which a task runs from the deployment. The
 // machines are billed until the cloud is configured again, so their record must stay.
 func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
-	p := newPorch(t, lonely, nil)
+	p := newAgentBench(t, lonely, nil)
 	id := record.ClusterID(p.job, 0, 1)
 	told(t, "the node", hello(t, p.b, p.claims(0, 0)), wire.Run, 1)
 	for n, ev := range []wire.Event{wire.Started, wire.Succeeded} {
@@ -47,7 +47,7 @@ func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 	if err := p.provision(ended); err == nil || !strings.Contains(err.Error(), "no credentials any more for "+name) {
 		t.Errorf("its release says %v", err)
 	}
-	p.settle()
+	p.deliverAll()
 	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	if told := p.reconcile(); told[events.TypeClusterRelease] == 0 || told[events.TypeCapacityFreed] != 0 {
 		t.Errorf("reconcile emitted %v", told)
@@ -66,7 +66,7 @@ func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 // TestPossibleLaunchOnRemovedCloudStaysRecorded: a cloud is removed that may have launched a cluster. The record of
 // the cluster must stay.
 func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	ports := p.b.Ports()
 	cfg := config.Default()
 	cfg.LaunchTries = 1
@@ -104,17 +104,17 @@ func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
 // TestNoOthersEndsMachinesOfRemovedCloud: a broker on a user's computer has other clouds than the day before, when it
 // simulated all of them. The machines of the missing clouds must count as ended.
 func TestNoOthersEndsMachinesOfRemovedCloud(t *testing.T) {
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	ports := p.b.Ports()
 	ports.NoOthers = true
 	p.b = broker.New(config.Default(), ports)
 	p.submit(lonely, "1")
-	p.settle()
+	p.deliverAll()
 	id := record.ClusterID(p.job, 0, 1)
 	if _, _ = p.without(id); p.b.Users.Cancel(t.Context(), p.job, "") != nil {
 		t.Fatal("not cancelled")
 	}
-	if p.settle(); p.cluster(id).ID != "" {
+	if p.deliverAll(); p.cluster(id).ID != "" {
 		t.Error("the broker waits for its machines")
 	}
 }

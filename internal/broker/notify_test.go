@@ -64,7 +64,7 @@ func TestJobNotifiesEachRecipientOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
+	w.deliverAll()
 	w.work() // the first delivery
 	e := w.news.end
 	if e.ID == "" {

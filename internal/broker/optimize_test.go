@@ -36,10 +36,10 @@ func (p *atWork) Plan(ctx context.Context, in planinput.Input) (*record.Plan, er
 	return plan, err
 }
 
-// watched returns a porch with an atWork planner and a store that can make commits conflict.
-func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
+// watched returns an agentBench with an atWork planner and a store that can make commits conflict.
+func watched(t *testing.T, tasks string) (p *agentBench, plans *atWork, meet *meeting) {
 	t.Helper()
-	p = &porch{bench: newBench(t)}
+	p = &agentBench{bench: newBench(t)}
 	plans, meet = &atWork{Planner: p.b.Ports().Planner}, &meeting{Store: p.store}
 	ports := p.b.Ports()
 	ports.Planner, ports.Store = plans, meet
@@ -52,15 +52,15 @@ func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting
 // its inputs.
 func TestPlanIsReusedAfterConflict(t *testing.T) {
 	for name, c := range map[string]struct {
-		other func(p *porch)
+		other func(p *agentBench)
 		later time.Duration
 		want  int
 	}{
-		"something else": {func(*porch) {}, time.Second, 1},
-		"a location is blocked": {func(p *porch) {
+		"something else": {func(*agentBench) {}, time.Second, 1},
+		"a location is blocked": {func(p *agentBench) {
 			p.write("blocks", "aws/////", apitypes.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: p.now.Add(time.Hour)})
 		}, time.Second, 2},
-		"a while after": {func(*porch) {}, time.Minute, 2},
+		"a while after": {func(*agentBench) {}, time.Minute, 2},
 	} {
 		p, plans, meet := watched(t, "{t: {run: x, time: 2h}}")
 		meet.after = 1 // the first transaction only records that a try begins
@@ -70,7 +70,7 @@ func TestPlanIsReusedAfterConflict(t *testing.T) {
 			c.other(p)
 			p.now = p.now.Add(c.later)
 		}
-		p.settle()
+		p.deliverAll()
 		if job := stored[record.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != apitypes.JobRunning {
 			t.Errorf("if its commit conflicts with that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
 		}
@@ -78,7 +78,7 @@ func TestPlanIsReusedAfterConflict(t *testing.T) {
 }
 
 // write writes a record again without a change, which raises its version.
-func (p *porch) write(partition, sort string, value any) {
+func (p *agentBench) write(partition, sort string, value any) {
 	p.t.Helper()
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -92,10 +92,10 @@ func (p *porch) write(partition, sort string, value any) {
 
 // saving returns a job of two tasks. The machine of the first will be taken: the job is replanned while that task
 // saves its work.
-func saving(t *testing.T, answer func(planinput.Input, *record.Plan)) (*porch, *atWork) {
+func saving(t *testing.T, answer func(planinput.Input, *record.Plan)) (*agentBench, *atWork) {
 	t.Helper()
 	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
-	p.settle()
+	p.deliverAll()
 	for task := range 2 {
 		hello(t, p.b, p.claims(task, 0))
 		p.report(task, "1", wire.Started)
@@ -121,7 +121,7 @@ func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveAndStop {
 		t.Errorf("the agents got %+v, %v", w, err)
 	}
-	p.settle()
+	p.deliverAll()
 	if plans.calls != 2 || plans.last.Tasks[0].Fixed || !plans.last.Tasks[1].Fixed {
 		t.Errorf("%d plans, the last of %+v and %+v", plans.calls, plans.last.Tasks[0], plans.last.Tasks[1])
 	}
@@ -129,7 +129,7 @@ func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 		t.Errorf("while it saves, the task is %+v", task)
 	}
 	p.report(0, "3", wire.Stopped)
-	p.settle()
+	p.deliverAll()
 	if task := stored[record.Task](p, "task#000000"); task.Attempt != 2 || task.Plan != 2 || plans.calls != 2 {
 		t.Errorf("after %d plans, the task is %+v", plans.calls, task)
 	}
@@ -140,20 +140,20 @@ func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
 	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
 		p, plans := saving(t, infeasible)
-		p.settle()
+		p.deliverAll()
 		if job := stored[record.Job](p, "job"); job.State != apitypes.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
 			t.Fatalf("while it saves, after %d plans, the job is %+v", plans.calls, job)
 		}
 		plans.answer = nil
 		p.report(0, "3", end)
-		p.settle()
+		p.deliverAll()
 		if job := stored[record.Job](p, "job"); job.State != apitypes.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
 			t.Errorf("when it has %s, after %d plans, the job is %+v", end, plans.calls, job)
 		}
 	}
 	p, _ := saving(t, infeasible)
 	p.report(0, "3", wire.Stopped)
-	p.settle()
+	p.deliverAll()
 	if job := stored[record.Job](p, "job"); job.State == apitypes.JobRunning {
 		t.Errorf("without a plan when it has saved, the job is %+v", job)
 	}
@@ -162,7 +162,7 @@ func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
 // TestBidsFollowPrices: bids are made again when a price differs by a tenth from the price of the current bids. A
 // finished plan gets no new bids.
 func TestBidsFollowPrices(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
 	offer := strings.TrimSuffix(stored[apitypes.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
 	usd := stored[apitypes.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
 	tokens := map[string]bool{stored[record.Job](p, "job").Bids.Token: true}
@@ -172,7 +172,7 @@ func TestBidsFollowPrices(t *testing.T) {
 	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // no price was known before the first one
 		p.now = p.now.Add(10 * time.Minute)
 		p.tick(string(rune('a'+i)), events.PriceTick{Offer: offer, USD: c.times * usd})
-		p.settle()
+		p.deliverAll()
 		job := stored[record.Job](p, "job")
 		if anew := !tokens[job.Bids.Token]; anew != c.anew || job.Bids.Version != 1 || job.Plan.Version != 1 {
 			t.Errorf("at %v times the price: new bids %v, want %v; plan %d, bids %d", c.times, anew, c.anew, job.Plan.Version, job.Bids.Version)
@@ -182,7 +182,7 @@ func TestBidsFollowPrices(t *testing.T) {
 	if err := p.b.Users.Cancel(t.Context(), p.job, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	p.settle()
+	p.deliverAll()
 	before := stored[record.Job](p, "job")
 	p.tell(events.FnBid, events.New("late", "test", p.now, events.PriceMoved{Job: p.job, Plan: 1, Offer: offer, USD: 2 * usd, FromUSD: usd}))
 	if after := stored[record.Job](p, "job"); after.Bids != before.Bids {

@@ -28,8 +28,8 @@ func (s *asked) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 // TestReconcileTerminatesMachinesWithoutRecord: a cloud lists machines without a record. They must be terminated, and
 // reconcile reads only records that its pass over the jobs has not loaded.
 func TestReconcileTerminatesMachinesWithoutRecord(t *testing.T) {
-	p := newPorch(t, "{a: {run: x}, b: {run: x}}", nil)
-	var at *shelf
+	p := newAgentBench(t, "{a: {run: x}, b: {run: x}}", nil)
+	var at *fakeCloud
 	for _, c := range p.cloud {
 		if len(c.clusters) > 0 {
 			at = c

@@ -17,15 +17,17 @@ import (
 // expired or were removed.
 func TestPastStories(t *testing.T) { playStories(t, "past") }
 
-// cupboard is a store with the outputs and logs of jobs.
-type cupboard struct {
+// outputStore is a store with the outputs and logs of jobs.
+type outputStore struct {
 	grant.Store
 	objects, logs map[string]bool
 }
 
-func newCupboard() *cupboard { return &cupboard{objects: map[string]bool{}, logs: map[string]bool{}} }
+func newOutputStore() *outputStore {
+	return &outputStore{objects: map[string]bool{}, logs: map[string]bool{}}
+}
 
-func (c *cupboard) List(_ context.Context, prefix, _ string) (page grant.Page, err error) {
+func (c *outputStore) List(_ context.Context, prefix, _ string) (page grant.Page, err error) {
 	for _, uri := range slices.Sorted(maps.Keys(c.objects)) {
 		if strings.HasPrefix(uri, prefix) {
 			page.Objects = append(page.Objects, grant.Listed{URI: uri})
@@ -34,14 +36,16 @@ func (c *cupboard) List(_ context.Context, prefix, _ string) (page grant.Page, e
 	return page, nil
 }
 
-func (c *cupboard) Remove(_ context.Context, uri string) error {
+func (c *outputStore) Remove(_ context.Context, uri string) error {
 	delete(c.objects, uri)
 	return nil
 }
 
-func (c *cupboard) ExpireLogs(context.Context, string, []broker.LogOf, time.Time) error { return nil }
+func (c *outputStore) ExpireLogs(context.Context, string, []broker.LogOf, time.Time) error {
+	return nil
+}
 
-func (c *cupboard) RemoveLogs(_ context.Context, job string, logs []broker.LogOf) error {
+func (c *outputStore) RemoveLogs(_ context.Context, job string, logs []broker.LogOf) error {
 	for _, l := range logs {
 		if strings.HasPrefix(l.Attempt, job+".") {
 			delete(c.logs, l.Attempt)
@@ -54,13 +58,13 @@ func (c *cupboard) RemoveLogs(_ context.Context, job string, logs []broker.LogOf
 const storeOfPast = "s3://work"
 
 // fill adds an output and a log for an attempt that has succeeded.
-func (c *cupboard) fill(store, cluster string) {
+func (c *outputStore) fill(store, cluster string) {
 	c.objects[store+"/"+record.ClusterJob(cluster)+"/task/out/"+cluster+"/0/data"] = true
 	c.logs[cluster] = true
 }
 
 // left prints the remaining records and objects of a job.
-func (s *office) left(name string) {
+func (s *queueBench) left(name string) {
 	var records, expire int
 	part := record.JobPart(s.ids[name])
 	for r := range s.store.All() {
@@ -84,7 +88,7 @@ func (s *office) left(name string) {
 }
 
 // usage prints for how many hours the queues held tasks and vCPUs.
-func (s *office) usage(last string) error {
+func (s *queueBench) usage(last string) error {
 	span, err := time.ParseDuration(last)
 	if err != nil {
 		return err

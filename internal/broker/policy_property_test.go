@@ -88,7 +88,7 @@ func TestPoliciesRespectQuotasAndGangs(t *testing.T) {
 			if _, err := w.b.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: fmt.Sprint(i)}); err != nil {
 				rt.Fatal(err)
 			}
-			w.settle()
+			w.deliverAll()
 			checkQuotas(rt, w)
 			checkGangs(rt, w)
 		}

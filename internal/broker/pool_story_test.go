@@ -51,7 +51,7 @@ import (
 //	use NAME                    continue with the job of this name, which was submitted before
 func TestPoolStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "pools"), func(t *testing.T, path string) {
-		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
+		s := &poolBench{bench: newBench(t), machines: map[string]*poolMachine{}}
 		ports := s.b.Ports()
 		ports.Planner = struct{ broker.Planner }{ports.Planner} // hides the other methods of the broker's planner
 		s.b = broker.New(config.Default(), ports)
@@ -59,33 +59,33 @@ func TestPoolStories(t *testing.T) {
 	})
 }
 
-// yard is a broker with machines of pools.
-type yard struct {
+// poolBench is a broker with machines of pools.
+type poolBench struct {
 	*bench
-	machines map[string]*yardMachine
+	machines map[string]*poolMachine
 	job      string
 	spec     *dag.Job
 	out      strings.Builder
 	serial   int
-	jobs     []yardJob // in the order of submission
+	jobs     []poolJob // in the order of submission
 }
 
-type yardJob struct {
+type poolJob struct {
 	id   string
 	spec *dag.Job
 }
 
-// yardMachine is a machine of a pool, and the agents that run on it.
-type yardMachine struct {
+// poolMachine is a machine of a pool, and the agents that run on it.
+type poolMachine struct {
 	pool, id string
 	claims   wire.PoolClaims
 	report   wire.PoolReport
-	agents   map[wire.PoolAgent]*yardAgent
+	agents   map[wire.PoolAgent]*poolAgent
 	vanished bool
 	broken   bool
 }
 
-type yardAgent struct {
+type poolAgent struct {
 	claims wire.Claims
 	seen   int
 	prefix string
@@ -93,7 +93,7 @@ type yardAgent struct {
 	over   bool
 }
 
-func (s *yard) printf(format string, args ...any) {
+func (s *poolBench) printf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if s.job != "" {
 		line = strings.ReplaceAll(line, s.job, "JOB")
@@ -104,7 +104,7 @@ func (s *yard) printf(format string, args ...any) {
 	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-func (s *yard) command(t *testing.T, d *datadriven.TestData) string {
+func (s *poolBench) command(t *testing.T, d *datadriven.TestData) string {
 	s.t = t
 	s.out.Reset()
 	f, ok := map[string]func(*datadriven.TestData) error{
@@ -138,17 +138,17 @@ func number(s string) float64 {
 	return v
 }
 
-func (s *yard) pool(d *datadriven.TestData) error {
+func (s *poolBench) pool(d *datadriven.TestData) error {
 	plain, named := words(d)
 	return s.b.Users.SetPool(context.Background(), plain[0], record.PoolSettings{
 		Place: named["place"], USDPerHour: number(named["usd"]), Partitions: int(number(named["partitions"])),
 	})
 }
 
-func (s *yard) machine(d *datadriven.TestData) error {
+func (s *poolBench) machine(d *datadriven.TestData) error {
 	plain, named := words(d)
 	of, id, _ := strings.Cut(plain[0], "/")
-	m := &yardMachine{pool: of, id: id, claims: wire.PoolClaims{Pool: of, Machine: id, Joined: s.now}, agents: map[wire.PoolAgent]*yardAgent{}}
+	m := &poolMachine{pool: of, id: id, claims: wire.PoolClaims{Pool: of, Machine: id, Joined: s.now}, agents: map[wire.PoolAgent]*poolAgent{}}
 	acc, count, _ := strings.Cut(named["accelerators"], ":")
 	m.report = wire.PoolReport{
 		Type:     named["type"],
@@ -167,13 +167,13 @@ func (s *yard) machine(d *datadriven.TestData) error {
 	return s.syncOne(m)
 }
 
-func (s *yard) policy(d *datadriven.TestData) error {
+func (s *poolBench) policy(d *datadriven.TestData) error {
 	p, err := session.ReadPolicy("policy.yaml", []byte(d.Input))
 	s.bench.policy = p
 	return err
 }
 
-func (s *yard) queue(d *datadriven.TestData) error {
+func (s *poolBench) queue(d *datadriven.TestData) error {
 	plain, named := words(d)
 	usd, err := strconv.ParseFloat(named["month"], 64)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *yard) queue(d *datadriven.TestData) error {
 	return s.b.Users.SetQueue(context.Background(), plain[0], record.QueueSettings{Max: apitypes.Amounts{apitypes.USDPerMonth: usd}})
 }
 
-func (s *yard) submit(d *datadriven.TestData) error {
+func (s *poolBench) submit(d *datadriven.TestData) error {
 	spec, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\n"+d.Input))
 	if err != nil {
 		return err
@@ -193,12 +193,12 @@ func (s *yard) submit(d *datadriven.TestData) error {
 		return err
 	}
 	s.job, s.spec = job.ID, spec
-	s.jobs = append(s.jobs, yardJob{job.ID, spec})
-	s.settle()
+	s.jobs = append(s.jobs, poolJob{job.ID, spec})
+	s.deliverAll()
 	return nil
 }
 
-func (s *yard) sync(d *datadriven.TestData) error {
+func (s *poolBench) sync(d *datadriven.TestData) error {
 	names, _ := words(d)
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(s.machines))
@@ -214,7 +214,7 @@ func (s *yard) sync(d *datadriven.TestData) error {
 }
 
 // syncOne makes a machine ask for its orders, and obey them.
-func (s *yard) syncOne(m *yardMachine) error {
+func (s *poolBench) syncOne(m *poolMachine) error {
 	m.report.Running = m.report.Running[:0]
 	for ref, a := range m.agents {
 		if !a.over {
@@ -245,12 +245,12 @@ func (s *yard) syncOne(m *yardMachine) error {
 	case len(o.Agents) == 0:
 		s.printf("%s/%s has nothing to run", m.pool, m.id)
 	}
-	s.settle()
+	s.deliverAll()
 	return nil
 }
 
 // obey starts the agent of an order, unless it already runs. A running agent asks for its work.
-func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
+func (s *poolBench) obey(m *poolMachine, c wire.PoolOrder) {
 	a := m.agents[c.PoolAgent]
 	if a == nil {
 		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(apitypes.Capacity(c.Hold), c.Devices))
@@ -261,11 +261,11 @@ func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 			m.report.Ended = append(m.report.Ended, wire.PoolEnd{PoolAgent: c.PoolAgent, Reason: "exec: no such file"})
 			return
 		}
-		a = &yardAgent{claims: wire.Claims{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}}
+		a = &poolAgent{claims: wire.Claims{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}}
 		m.agents[c.PoolAgent] = a
 		_, err := s.b.Agents.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.1"})
 		s.tell("hello", err)
-		s.settle()
+		s.deliverAll()
 	}
 	if !a.over {
 		s.work(m, a)
@@ -280,13 +280,13 @@ func held(c apitypes.Capacity, devices []int) string {
 	return text
 }
 
-func (s *yard) tell(what string, err error) {
+func (s *poolBench) tell(what string, err error) {
 	if err != nil {
 		s.printf("  %s: %v", what, err)
 	}
 }
 
-func (s *yard) work(m *yardMachine, a *yardAgent) {
+func (s *poolBench) work(m *poolMachine, a *poolAgent) {
 	w, err := s.b.Agents.Work(context.Background(), a.claims, a.seen)
 	if errors.Is(err, record.ErrGone) {
 		a.over = true
@@ -315,30 +315,30 @@ func (s *yard) work(m *yardMachine, a *yardAgent) {
 	}
 }
 
-func (s *yard) say(a *yardAgent, r wire.Report) {
+func (s *poolBench) say(a *poolAgent, r wire.Report) {
 	s.serial++
 	r.ID, r.Attempt = fmt.Sprint(s.serial), a.claims.Cluster
 	s.tell(string(r.Event), s.b.Agents.Report(context.Background(), a.claims, r))
-	s.settle()
+	s.deliverAll()
 }
 
-func (s *yard) vanish(d *datadriven.TestData) error {
+func (s *poolBench) vanish(d *datadriven.TestData) error {
 	s.machines[d.CmdArgs[0].Key].vanished = true
 	return nil
 }
 
-func (s *yard) leave(d *datadriven.TestData) error {
+func (s *poolBench) leave(d *datadriven.TestData) error {
 	s.machines[d.CmdArgs[0].Key].report.Leaving = true
 	return nil
 }
 
-func (s *yard) spoil(d *datadriven.TestData) error {
+func (s *poolBench) spoil(d *datadriven.TestData) error {
 	s.machines[d.CmdArgs[0].Key].broken = true
 	return nil
 }
 
 // crash ends the agents of a machine without a report.
-func (s *yard) crash(d *datadriven.TestData) error {
+func (s *poolBench) crash(d *datadriven.TestData) error {
 	m := s.machines[d.CmdArgs[0].Key]
 	for ref, a := range m.agents {
 		a.over = true
@@ -347,7 +347,7 @@ func (s *yard) crash(d *datadriven.TestData) error {
 	return nil
 }
 
-func (s *yard) finish(d *datadriven.TestData) error {
+func (s *poolBench) finish(d *datadriven.TestData) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		for ref, a := range s.machines[name].agents {
 			if !a.over && s.taskOf(ref.Cluster) == d.CmdArgs[0].Key {
@@ -365,7 +365,7 @@ func (s *yard) finish(d *datadriven.TestData) error {
 }
 
 // save makes the agents of a task save a checkpoint.
-func (s *yard) save(d *datadriven.TestData) error {
+func (s *poolBench) save(d *datadriven.TestData) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		for ref, a := range s.machines[name].agents {
 			if !a.over && s.taskOf(ref.Cluster) == d.CmdArgs[0].Key {
@@ -377,7 +377,7 @@ func (s *yard) save(d *datadriven.TestData) error {
 	return nil
 }
 
-func (s *yard) taskOf(cluster string) string {
+func (s *poolBench) taskOf(cluster string) string {
 	part := strings.Split(cluster, ".")
 	i, err := strconv.Atoi(part[1])
 	if err != nil || !strings.HasPrefix(cluster, s.job+".") {
@@ -386,7 +386,7 @@ func (s *yard) taskOf(cluster string) string {
 	return s.spec.Tasks[i].Name
 }
 
-func (s *yard) drain(d *datadriven.TestData) error {
+func (s *poolBench) drain(d *datadriven.TestData) error {
 	plain, _ := words(d)
 	of, id, _ := strings.Cut(plain[0], "/")
 	how := apitypes.DrainSoon
@@ -394,11 +394,11 @@ func (s *yard) drain(d *datadriven.TestData) error {
 		how = apitypes.Drain(plain[1])
 	}
 	err := s.b.Users.DrainMachine(context.Background(), of, id, how)
-	s.settle()
+	s.deliverAll()
 	return err
 }
 
-func (s *yard) remove(d *datadriven.TestData) error {
+func (s *poolBench) remove(d *datadriven.TestData) error {
 	pool, id, one := strings.Cut(d.CmdArgs[0].Key, "/")
 	if !one {
 		return s.b.Users.RemovePool(context.Background(), pool)
@@ -406,7 +406,7 @@ func (s *yard) remove(d *datadriven.TestData) error {
 	return s.b.Users.RemoveMachine(context.Background(), pool, id)
 }
 
-func (s *yard) advance(d *datadriven.TestData) error {
+func (s *poolBench) advance(d *datadriven.TestData) error {
 	span, err := time.ParseDuration(d.CmdArgs[0].Key)
 	if err != nil {
 		return err
@@ -424,15 +424,15 @@ func (s *yard) advance(d *datadriven.TestData) error {
 	return nil
 }
 
-func (s *yard) reconcile(*datadriven.TestData) error {
+func (s *poolBench) reconcile(*datadriven.TestData) error {
 	s.serial++
 	e := events.New(fmt.Sprint("reconcile", s.serial), "test", s.now, events.BrokerReconcile{})
 	errs := s.b.Functions.Handle(context.Background(), events.FnReconcile, []events.Event{e})
-	s.settle()
+	s.deliverAll()
 	return errs[0]
 }
 
-func (s *yard) status(*datadriven.TestData) error {
+func (s *poolBench) status(*datadriven.TestData) error {
 	d, err := s.b.Views.JobDetail(context.Background(), s.job)
 	if err != nil {
 		return err
@@ -448,7 +448,7 @@ func (s *yard) status(*datadriven.TestData) error {
 	return nil
 }
 
-func (s *yard) pools(*datadriven.TestData) error {
+func (s *poolBench) pools(*datadriven.TestData) error {
 	views, err := s.b.Views.Pools(context.Background())
 	if err != nil {
 		return err
@@ -465,7 +465,7 @@ func (s *yard) pools(*datadriven.TestData) error {
 	return nil
 }
 
-func (s *yard) explain(*datadriven.TestData) error {
+func (s *poolBench) explain(*datadriven.TestData) error {
 	story, err := s.b.Views.Explain(context.Background(), s.job)
 	if err != nil {
 		return err
@@ -478,7 +478,7 @@ func (s *yard) explain(*datadriven.TestData) error {
 	return nil
 }
 
-func (s *yard) why(*datadriven.TestData) error {
+func (s *poolBench) why(*datadriven.TestData) error {
 	w, err := s.b.Views.WhyWaiting(context.Background(), s.job)
 	if err == nil {
 		s.printf("%s", w.Reason)
@@ -486,7 +486,7 @@ func (s *yard) why(*datadriven.TestData) error {
 	return err
 }
 
-func (s *yard) use(d *datadriven.TestData) error {
+func (s *poolBench) use(d *datadriven.TestData) error {
 	for _, j := range s.jobs {
 		if j.spec.Name == d.CmdArgs[0].Key {
 			s.job, s.spec = j.id, j.spec

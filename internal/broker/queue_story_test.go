@@ -59,13 +59,13 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 //	why JOB                             why its tasks wait
 func playStories(t *testing.T, folder string) {
 	datadriven.Walk(t, filepath.Join("testdata", folder), func(t *testing.T, path string) {
-		s := &office{bench: newBench(t), agents: map[string]*officeAgent{}, specs: map[string]*dag.Job{}, ids: map[string]string{}}
+		s := &queueBench{bench: newBench(t), agents: map[string]*queueAgent{}, specs: map[string]*dag.Job{}, ids: map[string]string{}}
 		for _, c := range s.cloud {
 			c.refuse = s.refusal
 		}
 		ports, cfg := s.b.Ports(), config.Default()
 		if folder == "past" {
-			s.kept, cfg.StoreURL = newCupboard(), storeOfPast
+			s.kept, cfg.StoreURL = newOutputStore(), storeOfPast
 			ports.Data, ports.Logs = s.kept, s.kept
 		}
 		s.plans = &flaky{Planner: ports.Planner}
@@ -75,19 +75,19 @@ func playStories(t *testing.T, folder string) {
 	})
 }
 
-// office is a broker with several users, who share quotas.
-type office struct {
+// queueBench is a broker with several users, who share quotas.
+type queueBench struct {
 	*bench
 	names   []string // of jobs
 	ids     map[string]string
 	specs   map[string]*dag.Job
-	agents  map[string]*officeAgent // keyed by cluster
+	agents  map[string]*queueAgent // keyed by cluster
 	refused string
 	kind    cloud.Kind
 	out     strings.Builder
 	serial  int
 	plans   *flaky
-	kept    *cupboard // logs and outputs; nil if tasks have none
+	kept    *outputStore // logs and outputs; nil if tasks have none
 }
 
 // flaky is a planner that can fail. It counts its calls.
@@ -111,13 +111,13 @@ func (p *flaky) Plan(ctx context.Context, in planinput.Input) (*record.Plan, err
 	return p.Planner.Plan(ctx, in)
 }
 
-// officeAgent is the agents of a cluster: all of its nodes do the same.
-type officeAgent struct {
+// queueAgent is the agents of a cluster: all of its nodes do the same.
+type queueAgent struct {
 	seen, saved   int
 	running, over bool
 }
 
-func (s *office) printf(format string, args ...any) {
+func (s *queueBench) printf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	for name, id := range s.ids {
 		line = strings.ReplaceAll(line, id, name)
@@ -126,7 +126,7 @@ func (s *office) printf(format string, args ...any) {
 }
 
 // wait suspends or resumes a job, or the queue of that name if the job does not exist.
-func (s *office) wait(waits bool, name, key string, drain bool) error {
+func (s *queueBench) wait(waits bool, name, key string, drain bool) error {
 	ctx, why := context.Background(), apitypes.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
 	id, isJob := s.ids[name]
 	switch {
@@ -141,14 +141,14 @@ func (s *office) wait(waits bool, name, key string, drain bool) error {
 	}
 }
 
-func (s *office) refusal(spec cloud.LaunchSpec) error {
+func (s *queueBench) refusal(spec cloud.LaunchSpec) error {
 	if spec.Labels["task"] == s.refused {
 		return cloud.Errorf(spec.Offer.Cloud, s.kind, "Denied", "no right to buy")
 	}
 	return nil
 }
 
-func (s *office) command(t *testing.T, d *datadriven.TestData) string {
+func (s *queueBench) command(t *testing.T, d *datadriven.TestData) string {
 	s.t = t
 	s.out.Reset()
 	plain, named := words(d)
@@ -166,7 +166,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 			GuaranteedVCPU: number(named["guaranteed"]), DeservedVCPU: number(named["deserved"]),
 			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"), Keep: named["keep"],
 		})
-		s.settle()
+		s.deliverAll()
 	case "policy":
 		var p *scheduler.Policy
 		p, err = session.ReadPolicy("policy.yaml", []byte(d.Input))
@@ -175,7 +175,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		err = s.submit(plain[0], named, d.Input)
 	case "remove":
 		err = s.b.Users.Remove(context.Background(), s.ids[plain[0]])
-		s.settle()
+		s.deliverAll()
 	case "left":
 		s.left(plain[0])
 	case "usage":
@@ -184,10 +184,10 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		err = s.rerun(plain[0], plain[1])
 	case "cancel":
 		err = s.b.Users.Cancel(context.Background(), s.ids[plain[0]], "by its owner")
-		s.settle()
+		s.deliverAll()
 	case "suspend", "resume":
 		err = s.wait(d.Cmd == "suspend", plain[0], named["key"], slices.Contains(plain, "drain"))
-		s.settle()
+		s.deliverAll()
 	case "refuse":
 		s.refused, s.kind = plain[0], cloud.Auth // a failure of kind Auth blocks the whole cloud
 		if len(plain) > 1 {
@@ -250,7 +250,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	return s.out.String()
 }
 
-func (s *office) submit(name string, named map[string]string, tasks string) error {
+func (s *queueBench) submit(name string, named map[string]string, tasks string) error {
 	text := "apiVersion: tradewind/v1\nname: " + name + "\n"
 	for _, key := range slices.Sorted(maps.Keys(named)) {
 		text += key + ": " + named[key] + "\n"
@@ -267,24 +267,24 @@ func (s *office) submit(name string, named map[string]string, tasks string) erro
 		s.names = append(s.names, name)
 	}
 	s.ids[name], s.specs[name] = job.ID, spec
-	s.settle()
+	s.deliverAll()
 	return nil
 }
 
 // rerun runs the failed tasks of a job again.
-func (s *office) rerun(job, name string) error {
+func (s *queueBench) rerun(job, name string) error {
 	again, err := s.b.Users.Rerun(context.Background(), s.ids[job], name, true)
 	if err != nil {
 		s.printf("%v", err)
 		return nil
 	}
 	s.names, s.ids[name], s.specs[name] = append(s.names, name), again.ID, s.specs[job]
-	s.settle()
+	s.deliverAll()
 	return nil
 }
 
 // clusters returns the clusters that run in clouds, sorted by name.
-func (s *office) clusters() (ids []string) {
+func (s *queueBench) clusters() (ids []string) {
 	for _, c := range s.cloud {
 		for id := range c.clusters {
 			ids = append(ids, id)
@@ -295,7 +295,7 @@ func (s *office) clusters() (ids []string) {
 }
 
 // taskOf returns the story's name of a cluster's task: JOB/TASK.
-func (s *office) taskOf(cluster string) string {
+func (s *queueBench) taskOf(cluster string) string {
 	for name, id := range s.ids {
 		for i := range s.specs[name].Tasks {
 			if strings.HasPrefix(cluster, id+"."+strconv.Itoa(i)+".") {
@@ -306,11 +306,11 @@ func (s *office) taskOf(cluster string) string {
 	return ""
 }
 
-func (s *office) claims(cluster string) wire.Claims {
+func (s *queueBench) claims(cluster string) wire.Claims {
 	return wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster}
 }
 
-func (s *office) up(only []string) {
+func (s *queueBench) up(only []string) {
 	for _, id := range s.clusters() {
 		if s.agents[id] != nil || len(only) > 0 && !slices.Contains(only, s.taskOf(id)) {
 			continue
@@ -319,14 +319,14 @@ func (s *office) up(only []string) {
 			s.printf("%s: %v", s.taskOf(id), err)
 			continue
 		}
-		s.agents[id] = &officeAgent{}
-		s.settle()
+		s.agents[id] = &queueAgent{}
+		s.deliverAll()
 	}
 	s.poll()
 }
 
 // poll makes agents obey their commands.
-func (s *office) poll() {
+func (s *queueBench) poll() {
 	for _, id := range s.clusters() {
 		a := s.agents[id]
 		if a == nil || a.over {
@@ -363,7 +363,7 @@ func resumed(a *wire.Assignment) string {
 }
 
 // saves reports whether a cluster's task saves checkpoints.
-func (s *office) saves(cluster string) bool {
+func (s *queueBench) saves(cluster string) bool {
 	job, task, _ := strings.Cut(s.taskOf(cluster), "/")
 	for i := range s.specs[job].Tasks {
 		if t := &s.specs[job].Tasks[i]; t.Name == task {
@@ -373,18 +373,18 @@ func (s *office) saves(cluster string) bool {
 	return false
 }
 
-func (s *office) report(cluster string, r wire.Report) {
+func (s *queueBench) report(cluster string, r wire.Report) {
 	s.serial++
 	r.ID, r.Attempt = strconv.Itoa(s.serial), cluster
 	if err := s.b.Agents.Report(context.Background(), s.claims(cluster), r); err != nil {
 		s.printf("%s: %v", s.taskOf(cluster), err)
 	}
-	s.settle()
+	s.deliverAll()
 }
 
-func (s *office) end(task string, how wire.Event) { s.endIn(task, how, "") }
+func (s *queueBench) end(task string, how wire.Event) { s.endIn(task, how, "") }
 
-func (s *office) endIn(task string, how wire.Event, phase string) {
+func (s *queueBench) endIn(task string, how wire.Event, phase string) {
 	for _, id := range s.clusters() {
 		if a := s.agents[id]; a != nil && a.running && !a.over && s.taskOf(id) == task {
 			a.over = true
@@ -396,14 +396,14 @@ func (s *office) endIn(task string, how wire.Event, phase string) {
 	}
 }
 
-func (s *office) reconcile() error {
+func (s *queueBench) reconcile() error {
 	err := s.b.Functions.Emit(context.Background(), "test", "reconcile-"+strconv.Itoa(s.serial), events.BrokerReconcile{})
 	s.serial++
-	s.settle()
+	s.deliverAll()
 	return err
 }
 
-func (s *office) status() {
+func (s *queueBench) status() {
 	for _, name := range s.names {
 		d, err := s.b.Views.JobDetail(context.Background(), s.ids[name])
 		if err != nil {

@@ -15,27 +15,27 @@ import (
 // the block ends after an hour.
 func TestWaitingJobStartsWhenMachineOfItsClassHasEnded(t *testing.T) {
 	const task = "{t: {run: x, time: 2h, resources: {cloud: aws, region: us-east-1, instanceType: m5.xlarge, market: on-demand}}}"
-	p := newPorch(t, task, nil)
+	p := newAgentBench(t, task, nil)
 	first := p.job
 	p.cloud["aws"].refuse = func(cloud.LaunchSpec) error {
 		return &cloud.Error{Cloud: "aws", Kind: cloud.Quota, Code: "VcpuLimitExceeded", Class: "standard"}
 	}
 	p.submit(task, "2")
-	p.settle()
+	p.deliverAll()
 	if d := p.detail(); d.State != apitypes.JobWaiting {
 		t.Fatalf("the second job is %s", d.State)
 	}
 	if err := p.b.Users.Cancel(t.Context(), first, "make room"); err != nil {
 		t.Fatal(err)
 	}
-	p.settle()
+	p.deliverAll()
 	p.cloud["aws"].refuse = nil
 	p.now = p.now.Add(11 * time.Minute)
 	look := events.New("look", "test", p.now, events.BrokerReconcile{})
 	if errs := p.b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	p.settle()
+	p.deliverAll()
 	if d := p.detail(); d.State != apitypes.JobRunning {
 		t.Errorf("after 11 minutes the second job is %s: %s", d.State, d.Reason)
 	}
@@ -56,7 +56,7 @@ func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
 		"Google Cloud on demand":    {"gcp", "on-demand", quotas.Regional, 4, 60},
 		"Google Cloud, all regions": {"gcp", "on-demand", everywhere, 1, 1},
 	} {
-		p := &porch{bench: newBench(t)}
+		p := &agentBench{bench: newBench(t)}
 		launches, used := 0, map[string]bool{}
 		p.cloud[c.cloud].refuse = func(spec cloud.LaunchSpec) error {
 			launches++
@@ -72,7 +72,7 @@ func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
 			"gcp":   "gcp:us-central1, gcp:us-west1, gcp:europe-west4, gcp:asia-south1",
 		}[c.cloud]
 		p.submit("{t: {run: x, time: 2h, resources: {cpus: 4, cloud: "+c.cloud+", market: "+c.market+"}}}\nregions: ["+four+"]", "1")
-		p.settle()
+		p.deliverAll()
 		if d := p.detail(); d.State != apitypes.JobWaiting {
 			t.Errorf("%s: the job is %s: %s", name, d.State, d.Reason)
 		}

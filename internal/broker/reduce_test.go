@@ -44,7 +44,7 @@ const maxAnswer = 4 << 20
 func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 	const parents = 10_000
 	name := func(i int) string { return fmt.Sprintf("part-%05d-%s", i, strings.Repeat("n", 128-11)) }
-	p := &porch{bench: newBench(t)}
+	p := &agentBench{bench: newBench(t)}
 	spec := &dag.Job{Name: "reduce", Objective: dag.MinimizeCost, Format: dag.Native}
 	res := []dag.Resources{{CPUs: dag.Range{Min: 2}}}
 	for i := range parents {
@@ -57,7 +57,7 @@ func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.job = job.ID
-	p.settle(events.TypeTaskReady, events.TypeDAGAdvance)
+	p.deliverAll(events.TypeTaskReady, events.TypeDAGAdvance)
 	done := record.Progress{Phases: bytes.Repeat([]byte{record.PhaseSucceeded}, parents+1), Succeeded: parents - 1}
 	done.Phases[0], done.Phases[parents] = record.PhaseReady, record.PhaseWaiting
 	p.put("progress", done)
@@ -70,7 +70,7 @@ func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 	if err := p.b.Functions.Emit(t.Context(), "test", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
 		t.Fatal(err)
 	}
-	p.settle()
+	p.deliverAll()
 	ports := p.b.Ports()
 	look := &metered{Store: p.store}
 	ports.Store = look
@@ -89,8 +89,8 @@ func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 	t.Logf("%d requests, %d records, an answer of %d bytes", look.requests, look.records, len(answer))
 }
 
-// put writes a record of the porch's job.
-func (p *porch) put(sort string, v any) {
+// put writes a record of the agentBench's job.
+func (p *agentBench) put(sort string, v any) {
 	p.t.Helper()
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -39,7 +39,7 @@ func refusedByGoogle(t *testing.T, kind cloud.Kind, code, message string) (w *be
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
+	w.deliverAll()
 	return w, job.ID, denied
 }
 
@@ -123,7 +123,7 @@ func TestCheckLiftsBlocksOfQuotas(t *testing.T) {
 	if err := w.b.Users.Unblock(t.Context(), "gcp"); err != nil {
 		t.Fatal(err)
 	}
-	w.settle() // without waiting for the time at which the job would be planned again
+	w.deliverAll() // without waiting for the time at which the job would be planned again
 	if s := w.state(id); s != apitypes.JobRunning {
 		t.Errorf("the job is %s", s)
 	}

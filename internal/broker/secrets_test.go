@@ -17,13 +17,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// safe is a broker that keeps secrets, with one job: a service of one replica, each version of which has its own
+// secretBench is a broker that keeps secrets, with one job: a service of one replica, each version of which has its own
 // secrets.
-type safe struct{ *porch }
+type secretBench struct{ *agentBench }
 
-func newSafe(t *testing.T) safe {
+func newSecretBench(t *testing.T) secretBench {
 	t.Helper()
-	s := safe{&porch{bench: newBench(t)}}
+	s := secretBench{&agentBench{bench: newBench(t)}}
 	ports := s.b.Ports()
 	ports.Secrets = &secret.Vault{Keys: func() ([][]byte, error) { return [][]byte{[]byte(strings.Repeat("k", 32))}, nil }}
 	s.b = broker.New(config.Default(), ports)
@@ -31,7 +31,7 @@ func newSafe(t *testing.T) safe {
 }
 
 // version submits the service with secrets: as a new job, or as an update of it.
-func (s *safe) version(secrets dag.SecretValues) {
+func (s *secretBench) version(secrets dag.SecretValues) {
 	s.t.Helper()
 	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+
 		"tasks: {web: {run: x, service: {port: 80}, resources: {cpus: 4}}}\n"))
@@ -44,11 +44,11 @@ func (s *safe) version(secrets dag.SecretValues) {
 	}
 	s.job = job.ID
 	s.now = s.now.Add(time.Minute)
-	s.settle()
+	s.deliverAll()
 }
 
 // arrives makes the machine of an attempt say hello, and checks the secrets it gets.
-func (s *safe) arrives(attempt int, want dag.SecretValues) wire.Claims {
+func (s *secretBench) arrives(attempt int, want dag.SecretValues) wire.Claims {
 	s.t.Helper()
 	c := wire.Claims{Job: s.job, Cluster: record.ClusterID(s.job, 0, attempt)}
 	w := hello(s.t, s.b, c)
@@ -59,19 +59,19 @@ func (s *safe) arrives(attempt int, want dag.SecretValues) wire.Claims {
 	return c
 }
 
-func (s *safe) reports(c wire.Claims, all ...wire.Event) {
+func (s *secretBench) reports(c wire.Claims, all ...wire.Event) {
 	s.t.Helper()
 	for _, event := range all {
 		if err := s.b.Agents.Report(s.t.Context(), c, wire.Report{ID: string(event), Event: event, Port: 80, ExitCode: 1}); err != nil {
 			s.t.Fatal(err)
 		}
 		s.now = s.now.Add(time.Minute)
-		s.settle()
+		s.deliverAll()
 	}
 }
 
 // kept returns the keys of the job's sealed secrets.
-func (s *safe) kept() (out []store.Record) {
+func (s *secretBench) kept() (out []store.Record) {
 	s.t.Helper()
 	out, _, err := s.store.Query(s.t.Context(), record.JobPart(s.job), "secrets", store.Page{})
 	if err != nil {
@@ -87,7 +87,7 @@ func TestStoppedUpdateRestoresSecrets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := dag.SecretValues{"A": "one"}
-			s := newSafe(t)
+			s := newSecretBench(t)
 			s.version(first)
 			s.reports(s.arrives(1, first), wire.Started, wire.Ready)
 			s.version(next)
@@ -101,7 +101,7 @@ func TestStoppedUpdateRestoresSecrets(t *testing.T) {
 
 // TestSecretsAreDeletedWithJob: all are deleted, though the last version has none.
 func TestSecretsAreDeletedWithJob(t *testing.T) {
-	s := newSafe(t)
+	s := newSecretBench(t)
 	secrets := dag.SecretValues{"A": "one"}
 	s.version(secrets)
 	attempt := 1
@@ -118,7 +118,7 @@ func TestSecretsAreDeletedWithJob(t *testing.T) {
 	if err := s.b.Users.Cancel(t.Context(), s.job, "enough"); err != nil {
 		t.Fatal(err)
 	}
-	s.settle()
+	s.deliverAll()
 	if d, err := s.b.Views.JobDetail(t.Context(), s.job); err != nil || d.State != apitypes.JobCancelled {
 		t.Fatalf("%v, it is %s", err, d.State)
 	}
@@ -129,7 +129,7 @@ func TestSecretsAreDeletedWithJob(t *testing.T) {
 
 // TestSecretsOfUpdateByOlderBroker: they are stored under the key of the first version.
 func TestSecretsOfUpdateByOlderBroker(t *testing.T) {
-	s := newSafe(t)
+	s := newSecretBench(t)
 	secrets := dag.SecretValues{"A": "one"}
 	s.version(secrets)
 	s.reports(s.arrives(1, secrets), wire.Started, wire.Ready)

@@ -97,7 +97,7 @@ tasks:
 		t.Fatal(err)
 	}
 	w.job = job.ID
-	w.settle()
+	w.deliverAll()
 	return w
 }
 
@@ -111,7 +111,7 @@ func (w *serviceBench) step() {
 	if err := w.b.Services.Watch(w.t.Context()); err != nil {
 		w.t.Logf("watch: %v", err)
 	}
-	w.settle()
+	w.deliverAll()
 }
 
 func (w *serviceBench) detail() *apitypes.JobDetail {

@@ -48,7 +48,7 @@ func TestConcurrentSessionsOnOneQuotaConflict(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.settle()
+	w.deliverAll()
 	ready := map[string]events.Event{}
 	for _, queue := range []string{"a", "b"} {
 		spec, err := read.Job("j.yaml", strings.NewReader(fmt.Sprintf("apiVersion: tradewind/v1\nname: j%s\nqueue: %s\ntasks: {t: {run: x, resources: {cpus: 4}}}\n", queue, queue)))
@@ -126,14 +126,14 @@ func TestNothingIsAdmittedAfterTheEndOfItsJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
+	w.deliverAll()
 	met := false
 	meet.other = func() {
 		met = true
 		if err := w.b.Users.Cancel(t.Context(), job.ID, "not wanted"); err != nil {
 			t.Fatal(err)
 		}
-		w.settle()
+		w.deliverAll()
 		if view, err := w.b.Views.JobView(t.Context(), job.ID); err != nil || view.State != apitypes.JobCancelled {
 			t.Fatalf("the job is %s, %v", view.State, err)
 		}

@@ -12,7 +12,7 @@ import (
 // TestLateEventOfRemovedJobIsHandled: an event that is delivered again after its job has finished, and after the job's
 // definition was removed, needs nothing.
 func TestLateEventOfRemovedJobIsHandled(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	job := stored[record.Job](p, "job")
 	job.State, job.Finished = apitypes.JobFailed, p.now
 	job.Spec = record.Blob{Version: 1, Name: "spec", Token: "removed", Chunks: 1}

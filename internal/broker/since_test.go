@@ -11,11 +11,11 @@ import (
 // TestTaskWaitCountsFromReadyEvent: the time until its event is handled, as when functions are busy, counts as waiting.
 func TestTaskWaitCountsFromReadyEvent(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, -time.Minute} {
-		p := &porch{bench: newBench(t)}
+		p := &agentBench{bench: newBench(t)}
 		p.submit("{t: {run: x, time: 2h}}", "1")
 		ready := p.until(events.TypeTaskReady)
 		p.now = p.now.Add(late)
-		p.settle(events.TypeTaskAdmitted)
+		p.deliverAll(events.TypeTaskAdmitted)
 		want := ready.Time
 		if p.now.Before(want) {
 			want = p.now // the emitter's clock is ahead

@@ -16,7 +16,7 @@ import (
 // member was allowed to restart alone. If that were committed, that member and the others would wait for each other
 // for ever.
 func TestBrokenGangSeesMemberThatRestartsAlone(t *testing.T) {
-	p := newPorch(t, "{a: {run: x, gang: g, resources: {cpus: 4}, time: 1h}, "+
+	p := newAgentBench(t, "{a: {run: x, gang: g, resources: {cpus: 4}, time: 1h}, "+
 		"b: {run: x, gang: g, resources: {cpus: 4}, time: 1h}}", nil)
 	ctx := context.Background()
 	for task := range 2 {
@@ -24,7 +24,7 @@ func TestBrokenGangSeesMemberThatRestartsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.settle()
+	p.deliverAll()
 	gang := func(u *txn.Unit) []attempt.Member {
 		job, _, err := recordcache.Get[record.Job](u, record.JobKey(p.job))
 		if err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// shelf is a cloud that launches everything that is not refused.
-type shelf struct {
+// fakeCloud is a cloud that launches everything that is not refused.
+type fakeCloud struct {
 	mu       sync.Mutex
 	name     string
 	refuse   func(cloud.LaunchSpec) error
@@ -34,9 +34,9 @@ type shelf struct {
 	faults   map[string]string // of clusters whose machines ended while they started
 }
 
-func (s *shelf) Name() string { return s.name }
+func (s *fakeCloud) Name() string { return s.name }
 
-func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (s *fakeCloud) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuse != nil {
@@ -49,7 +49,7 @@ func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	return s.machines(spec), nil
 }
 
-func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
+func (s *fakeCloud) machines(spec cloud.LaunchSpec) []cloud.Machine {
 	out := make([]cloud.Machine, spec.Nodes)
 	for i := range out {
 		if fault := s.faults[spec.Cluster]; fault != "" {
@@ -63,20 +63,20 @@ func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
 }
 
 // ended makes the machines of a cluster end while they start.
-func (s *shelf) ended(cluster, fault string) {
+func (s *fakeCloud) ended(cluster, fault string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = map[string]string{cluster: fault}
 }
 
-func (s *shelf) Terminate(_ context.Context, cluster string) error {
+func (s *fakeCloud) Terminate(_ context.Context, cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clusters, cluster)
 	return nil
 }
 
-func (s *shelf) Machines(context.Context, string) ([]cloud.Machine, error) {
+func (s *fakeCloud) Machines(context.Context, string) ([]cloud.Machine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []cloud.Machine
@@ -92,7 +92,7 @@ type bench struct {
 	b     *broker.Broker
 	store *mem.Store
 	now   time.Time
-	cloud map[string]*shelf
+	cloud map[string]*fakeCloud
 	told  map[string]bool
 	// policy is the policy of sessions; nil is the broker's own.
 	policy *scheduler.Policy
@@ -111,10 +111,10 @@ func newBenchOf(t *testing.T, cfg config.Config) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &bench{t: t, store: mem.New(), now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), cloud: map[string]*shelf{}, told: map[string]bool{}}
+	w := &bench{t: t, store: mem.New(), now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), cloud: map[string]*fakeCloud{}, told: map[string]bool{}}
 	clouds := map[string]cloud.Cloud{}
 	for _, name := range c.Clouds() {
-		w.cloud[name] = &shelf{name: name, clusters: map[string]cloud.LaunchSpec{}}
+		w.cloud[name] = &fakeCloud{name: name, clusters: map[string]cloud.LaunchSpec{}}
 		clouds[name] = w.cloud[name]
 	}
 	opt := planner.DefaultOptions()
@@ -129,8 +129,8 @@ func newBenchOf(t *testing.T, cfg config.Config) *bench {
 	return w
 }
 
-// settle delivers events until only those of the held types remain, and returns how many it delivered, by type.
-func (w *bench) settle(held ...string) map[string]int {
+// deliverAll delivers events until only those of the held types remain, and returns how many it delivered, by type.
+func (w *bench) deliverAll(held ...string) map[string]int {
 	count, _ := w.deliver("", held)
 	return count
 }
@@ -195,7 +195,7 @@ func (w *bench) reconcile() map[string]int {
 	if err := w.b.Functions.Emit(context.Background(), "test", "reconcile "+w.now.String(), events.BrokerReconcile{}); err != nil {
 		w.t.Fatal(err)
 	}
-	return w.settle()
+	return w.deliverAll()
 }
 
 // work makes every launched machine do its task.
@@ -216,7 +216,7 @@ func (w *bench) work() int {
 					w.t.Fatal(err)
 				}
 			}
-			w.settle()
+			w.deliverAll()
 			for rank := range spec.Nodes {
 				c := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
 				got, err := w.b.Agents.Work(ctx, c, 0)
@@ -230,7 +230,7 @@ func (w *bench) work() int {
 					}
 				}
 			}
-			w.settle()
+			w.deliverAll()
 		}
 	}
 	return n
@@ -266,7 +266,7 @@ func TestJobRunsToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		w.settle()
+		w.deliverAll()
 		w.now = w.now.Add(time.Minute)
 		w.work()
 	}

@@ -62,7 +62,7 @@ func TestTaskKeepsDataInRegionalStore(t *testing.T) {
 	cfg := config.Default()
 	cfg.StoreURL, cfg.Private = "s3://home", []string{"agent/"}
 	cfg.Stores = config.Stores{Moves: moves, URLs: map[string]string{"aws:us-east-1": "s3://home", "aws:eu-west-1": "s3://far"}}
-	p := &porch{bench: newBenchOf(t, cfg)}
+	p := &agentBench{bench: newBenchOf(t, cfg)}
 	opt := planner.DefaultOptions()
 	opt.Now, opt.Stores = nil, cfg.Stores
 	data := &signs{}
@@ -73,7 +73,7 @@ func TestTaskKeepsDataInRegionalStore(t *testing.T) {
   far: {run: x, inputs: [{uri: "s3://home/packs/", path: p, mount: write}], outputs: [{name: o, size: 1GiB}], resources: {cpus: 4, cloud: aws, region: eu-west-1}},
   home: {run: x, after: [far], checkpoint: {path: c}, resources: {cpus: 4, cloud: aws, region: us-east-1}},
   last: {run: x, after: [home, far], resources: {cpus: 4, cloud: aws, region: eu-west-1}}}`, "1")
-	p.settle()
+	p.deliverAll()
 	done := func(task int) *wire.Assignment {
 		t.Helper()
 		w := hello(t, p.b, p.claims(task, 0))
@@ -85,7 +85,7 @@ func TestTaskKeepsDataInRegionalStore(t *testing.T) {
 		if err := p.b.Agents.Report(t.Context(), p.claims(task, 0), r); err != nil {
 			t.Fatal(err)
 		}
-		p.settle()
+		p.deliverAll()
 	}
 	may := func(task int, op grant.Op, uri string, want bool) {
 		t.Helper()
@@ -141,7 +141,7 @@ func TestJobStoresNothingOutsideItsRegions(t *testing.T) {
 	cfg := config.Default()
 	cfg.StoreURL = "s3://home"
 	cfg.Stores = config.Stores{Moves: moves, URLs: map[string]string{"aws:us-east-1": "s3://home", "gcp:europe-west4": "gs://eu"}}
-	p := &porch{bench: newBenchOf(t, cfg)}
+	p := &agentBench{bench: newBenchOf(t, cfg)}
 	spec, err := read.Job("j.yaml", strings.NewReader(
 		"apiVersion: tradewind/v1\nname: j\nregions: [eu]\ntasks: {t: {run: x, resources: {cpus: 4, cloud: aws, region: eu-north-1}}}\n"))
 	if err != nil {
@@ -152,7 +152,7 @@ func TestJobStoresNothingOutsideItsRegions(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.job = job.ID
-	p.settle()
+	p.deliverAll()
 	if w := hello(t, p.b, p.claims(0, 0)); w.Assignment == nil || w.Assignment.Store != "gs://eu" {
 		t.Errorf("it keeps its data in %+v", w.Assignment)
 	}

@@ -41,13 +41,13 @@ func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	const tasks = 40
 	w := newBench(t)
 	id := w.wide("", tasks)
-	w.settle()
+	w.deliverAll()
 	for i := range tasks {
 		c := wire.Claims{Job: id, Cluster: record.ClusterID(id, i, 1)}
 		hello(t, w.b, c)
 		w.report(c, "1", wire.Started)
 	}
-	w.settle()
+	w.deliverAll()
 	w.now = w.now.Add(10 * time.Minute)
 	ports := w.b.Ports()
 	ports.Store = lively{w.store, 2}
@@ -55,7 +55,7 @@ func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	if err := w.b.Users.Suspend(t.Context(), id, apitypes.Suspension{By: "ada"}, "key"); err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
+	w.deliverAll()
 	told := 0
 	for i := range tasks {
 		c := wire.Claims{Job: id, Cluster: record.ClusterID(id, i, 1)}

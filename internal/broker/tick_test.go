@@ -44,7 +44,7 @@ tasks:
 	if _, err := w.b.Users.Submit(t.Context(), broker.Submission{Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
+	w.deliverAll()
 	var ticks []events.PriceTick
 	for _, c := range w.cloud {
 		for _, spec := range c.clusters {
@@ -60,15 +60,15 @@ tasks:
 	if errs := first.Functions.Handle(t.Context(), events.FnTick, []events.Event{tick}); errs[0] == nil {
 		t.Fatal("the tick was not cut short")
 	}
-	if n := w.settle()[events.TypeDAGReplan]; n != 0 {
+	if n := w.deliverAll()[events.TypeDAGReplan]; n != 0 {
 		t.Fatalf("%d plans were requested before it was cut short", n)
 	}
 	w.tell(events.FnTick, tick)
-	if n := w.settle()[events.TypeDAGReplan]; n != 1 {
+	if n := w.deliverAll()[events.TypeDAGReplan]; n != 1 {
 		t.Errorf("%d plans were requested, want 1", n)
 	}
 	w.tell(events.FnTick, tick)
-	if n := w.settle()[events.TypeDAGReplan]; n != 0 {
+	if n := w.deliverAll()[events.TypeDAGReplan]; n != 0 {
 		t.Errorf("a third delivery requested %d more plans", n)
 	}
 }

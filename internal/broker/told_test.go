@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// record returns a stored record of the porch's job.
-func stored[T any](p *porch, sort string) (v T) {
+// record returns a stored record of the agentBench's job.
+func stored[T any](p *agentBench, sort string) (v T) {
 	p.t.Helper()
 	for r := range p.store.All() {
 		if r.Key.Partition == "job#"+p.job && r.Key.Sort == sort {
@@ -31,7 +31,7 @@ func stored[T any](p *porch, sort string) (v T) {
 	return v
 }
 
-func (p *porch) report(task int, id string, e wire.Event) {
+func (p *agentBench) report(task int, id string, e wire.Event) {
 	p.t.Helper()
 	c := p.claims(task, 0)
 	if err := p.b.Agents.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e}); err != nil {
@@ -39,7 +39,7 @@ func (p *porch) report(task int, id string, e wire.Event) {
 	}
 }
 
-func (p *porch) detail() *apitypes.JobDetail {
+func (p *agentBench) detail() *apitypes.JobDetail {
 	p.t.Helper()
 	d, err := p.b.Views.JobDetail(context.Background(), p.job)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *porch) detail() *apitypes.JobDetail {
 // TestClusterStateIsNotCopiedToTaskAndAttempt: views show a task's start and end, though its own record has them only
 // at the end, and its attempt's record only when its machine is gone.
 func TestClusterStateIsNotCopiedToTaskAndAttempt(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 2h}}", nil)
 	const task, attempt = "task#000000", "attempt#000000#0001"
 	hello(t, p.b, p.claims(0, 0))
 	begun := p.now.Add(time.Minute)
@@ -81,17 +81,17 @@ func TestClusterStateIsNotCopiedToTaskAndAttempt(t *testing.T) {
 	}
 	check("before its machine is gone", p.detail().Attempts[0])
 	p.now = p.now.Add(time.Minute)
-	p.settle()
+	p.deliverAll()
 	check("after", p.detail().Attempts[0])
 	check("in its record", stored[apitypes.Attempt](p, attempt))
 }
 
 func TestGangTaskRecordsThatItRuns(t *testing.T) {
-	p := newPorch(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
+	p := newAgentBench(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
 	for task := range 2 {
 		hello(t, p.b, p.claims(task, 0))
 	}
-	p.settle()
+	p.deliverAll()
 	p.report(0, "1", wire.Started)
 	if r := stored[record.Task](p, "task#000000"); r.State != record.TaskRunning {
 		t.Errorf("it is %+v", r)
@@ -99,7 +99,7 @@ func TestGangTaskRecordsThatItRuns(t *testing.T) {
 }
 
 func TestCancelledTaskShowsItsStart(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
 	begun := p.now
@@ -107,7 +107,7 @@ func TestCancelledTaskShowsItsStart(t *testing.T) {
 	if err := p.b.Users.Cancel(t.Context(), p.job, "not wanted"); err != nil {
 		t.Fatal(err)
 	}
-	p.settle()
+	p.deliverAll()
 	if v := p.detail().TaskList[0]; v.State != "cancelled" || !v.Started.Equal(begun) {
 		t.Errorf("its view is %+v", v)
 	}
@@ -125,7 +125,7 @@ func (a *asking) Plan(ctx context.Context, in planinput.Input) (*record.Plan, er
 }
 
 func TestPlanCountsProgressOfRunningTask(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h, reference: m5.xlarge, resources: {instanceType: m5.xlarge}}, u: {run: x, after: [t]}}", nil)
+	p := newAgentBench(t, "{t: {run: x, time: 2h, reference: m5.xlarge, resources: {instanceType: m5.xlarge}}, u: {run: x, after: [t]}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
 	ports := p.b.Ports()

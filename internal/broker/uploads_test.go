@@ -52,12 +52,12 @@ func (p *parts) Abort(ctx context.Context, _, _ string) error {
 func TestCallsForDataCountAsSignsOfLife(t *testing.T) {
 	cfg := config.Default()
 	cfg.StoreURL = "s3://work"
-	p := &porch{bench: newBenchOf(t, cfg)}
+	p := &agentBench{bench: newBenchOf(t, cfg)}
 	ports := p.b.Ports()
 	ports.Data = &parts{}
 	p.b = broker.New(cfg, ports)
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h, inputs: [{uri: s3://data/in/, size: 1GiB}]}}", "1")
-	p.settle()
+	p.deliverAll()
 	agents, c := p.b.Agents, p.claims(0, 0)
 	work := hello(t, p.b, c)
 	ctx, out := t.Context(), "s3://work/"+work.Assignment.Prefix+"/out/"+c.Cluster+"/0/files/"
@@ -111,12 +111,12 @@ func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	const uploads = 100
 	cfg := config.Default()
 	cfg.StoreURL = "s3://work"
-	p := &porch{bench: newBenchOf(t, cfg)}
+	p := &agentBench{bench: newBenchOf(t, cfg)}
 	ports := p.b.Ports()
 	ports.Data, ports.Now = store, time.Now
 	p.b = broker.New(cfg, ports)
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h, outputs: [{name: o, size: 1GiB}]}}", "1")
-	p.settle()
+	p.deliverAll()
 	work, id := hello(t, p.b, p.claims(0, 0)), record.ClusterID(p.job, 0, 1)
 	out := "s3://work/" + work.Assignment.Prefix + "/out/" + id + "/0/files/"
 	for i := range uploads {

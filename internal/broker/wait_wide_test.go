@@ -43,8 +43,8 @@ func (w *bench) tell(fn string, e events.Event) {
 	}
 }
 
-// rivers returns the markets of the test's machine at multiples of their price.
-func (w *bench) rivers(times float64) (out []events.PriceTick) {
+// pricesTimes returns the markets of the test's machine at multiples of their price.
+func (w *bench) pricesTimes(times float64) (out []events.PriceTick) {
 	w.t.Helper()
 	c, err := catalog.Default()
 	if err != nil {
@@ -58,16 +58,16 @@ func (w *bench) rivers(times float64) (out []events.PriceTick) {
 	return out
 }
 
-// tides makes every market expensive for one hour in four, for six days, and again since a minute ago.
-func (w *bench) tides() {
-	for _, m := range w.rivers(1) {
+// alternatePrices makes every market expensive for one hour in four, for six days, and again since a minute ago.
+func (w *bench) alternatePrices() {
+	for _, m := range w.pricesTimes(1) {
 		var ticks []events.PriceTick
 		for at := w.now.Add(-6 * 24 * time.Hour); at.Before(w.now.Add(-2 * time.Hour)); at = at.Add(4 * time.Hour) {
 			ticks = append(ticks, events.PriceTick{Offer: m.Offer, USD: 8 * m.USD, Since: at}, events.PriceTick{Offer: m.Offer, USD: m.USD, Since: at.Add(time.Hour)})
 		}
 		w.tick("past/"+m.Offer, ticks...)
 	}
-	dear := w.rivers(8)
+	dear := w.pricesTimes(8)
 	for i := range dear {
 		dear[i].Since = w.now.Add(-time.Minute)
 	}
@@ -107,14 +107,14 @@ func TestTasksInQueueWithQuotaDoNotWaitTogether(t *testing.T) {
 	if err := w.b.Users.SetQueue(t.Context(), "default", record.QueueSettings{MaxRunning: 1}); err != nil {
 		t.Fatal(err)
 	}
-	w.tides()
+	w.alternatePrices()
 	id := w.wide("deadline: 6h\n", 3)
-	w.settle()
+	w.deliverAll()
 	end := w.now.Add(6 * time.Hour)
 	started := map[string]time.Time{}
 	for step := 0; w.now.Before(end); step++ {
 		w.tick(fmt.Sprint("t", step))
-		w.settle()
+		w.deliverAll()
 		for _, s := range w.cloud {
 			for c := range s.clusters {
 				claims := wire.Claims{Job: id, Cluster: c}
@@ -130,7 +130,7 @@ func TestTasksInQueueWithQuotaDoNotWaitTogether(t *testing.T) {
 				}
 			}
 		}
-		w.settle()
+		w.deliverAll()
 		w.now = w.now.Add(5 * time.Minute)
 	}
 	d, err := w.b.Views.JobDetail(t.Context(), id)
@@ -145,19 +145,19 @@ func TestTickReadsMachinesInBatches(t *testing.T) {
 	const machines = 120
 	w := newBench(t)
 	id := w.wide("", machines)
-	w.settle()
+	w.deliverAll()
 	for i := range machines {
 		c := wire.Claims{Job: id, Cluster: record.ClusterID(id, i, 1)}
 		hello(t, w.b, c)
 		w.report(c, "1", wire.Started)
 	}
-	w.settle()
+	w.deliverAll()
 	w.now = w.now.Add(10 * time.Minute)
 	count := &counting{Store: w.store}
 	ports := w.b.Ports()
 	ports.Store = count
 	w.b = broker.New(config.Default(), ports)
-	w.tick("dearer", w.rivers(1.05)...)
+	w.tick("dearer", w.pricesTimes(1.05)...)
 	if n := count.gets.Load(); n > machines/2 {
 		t.Errorf("%d reads for %d machines", n, machines)
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// many writes a number of running jobs of one task, which are like the porch's job except for what they hold.
-func (p *porch) many(jobs int, ledger record.Ledger) {
+// many writes a number of running jobs of one task, which are like the agentBench's job except for what they hold.
+func (p *agentBench) many(jobs int, ledger record.Ledger) {
 	p.t.Helper()
 	job := stored[record.Job](p, "job")
 	for i := range jobs {
 		job.ID = fmt.Sprintf("many-%05d", i)
-		q := &porch{bench: p.bench, job: job.ID}
+		q := &agentBench{bench: p.bench, job: job.ID}
 		q.put("job", job)
 		q.put("ledger", ledger)
 		q.put("progress", record.Progress{Phases: []byte{record.PhaseReady}})
@@ -47,7 +47,7 @@ type pass struct {
 }
 
 // pass makes a function check all jobs. Each event is delivered a number of times.
-func (p *porch) pass(fn string, data events.Data, deliveries int) pass {
+func (p *agentBench) pass(fn string, data events.Data, deliveries int) pass {
 	p.t.Helper()
 	ports := p.b.Ports()
 	look := &metered{Store: p.store}
@@ -95,7 +95,7 @@ func (p *porch) pass(fn string, data events.Data, deliveries int) pass {
 // TestTenThousandWaitingJobsAreReadInBatches: reconcile and tick read them in batches, with at most 1,000 requests in
 // one invocation. Reconcile wakes their queue once, and tick does not wake it.
 func TestTenThousandWaitingJobsAreReadInBatches(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	p.many(10_000, record.Ledger{})
 	x := p.pass(events.FnReconcile, events.BrokerReconcile{}, 1)
 	if len(x.followed) != 1 || x.followed[events.TypeCapacityFreed] != 1 || x.invocations != 1 || x.most > 1000 {
@@ -109,7 +109,7 @@ func TestTenThousandWaitingJobsAreReadInBatches(t *testing.T) {
 // TestLongWaitingJobsRest: of jobs that only wait, reconcile and tick read nothing but the index, until one of them is
 // admitted or changes.
 func TestLongWaitingJobsRest(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	p.many(1_000, record.Ledger{})
 	p.now = p.now.Add(time.Hour)
 	look := func(fn string, data events.Data) (wakes, requests, records int) {
@@ -143,7 +143,7 @@ func TestLongWaitingJobsRest(t *testing.T) {
 	if wakes, requests, records := look(events.FnTick, events.MarketTicked{}); wakes != 0 || requests > 40 || records > 1_100 {
 		t.Errorf("a tick wakes %d queues after %d requests and %d records", wakes, requests, records)
 	}
-	one := &porch{bench: p.bench, job: "many-00007"}
+	one := &agentBench{bench: p.bench, job: "many-00007"}
 	if job := stored[record.Job](one, "job"); !job.Rests {
 		t.Fatalf("%+v", job)
 	}
@@ -182,7 +182,7 @@ func (b silentBus) Publish(_ context.Context, messages ...bus.Message) error {
 // TestWalkContinuesThroughOutbox: reconcile and tick do not send themselves messages. Lambda would drop the invocation
 // after the sixteenth, and leave the other jobs unchecked.
 func TestWalkContinuesThroughOutbox(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	p.many(1_000, record.Ledger{Outstanding: 1})
 	for fn, data := range map[string]events.Data{
 		events.FnReconcile: events.BrokerReconcile{}, events.FnTick: events.MarketTicked{},
@@ -213,9 +213,9 @@ func TestWalkContinuesThroughOutbox(t *testing.T) {
 // of which reads more than a function has time for. The first ends machines without a record, and the last job is
 // checked as well.
 func TestReconcileAndTickContinueWhereTheyStopped(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	p.many(5_000, record.Ledger{Outstanding: 1})
-	last := &porch{bench: p.bench, job: "many-04999"}
+	last := &agentBench{bench: p.bench, job: "many-04999"}
 	last.put("ledger", record.Ledger{})
 	last.put("progress", record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, 1)})
 	ghost := record.ClusterID("ghost-abcdef", 0, 1)
@@ -247,7 +247,7 @@ func TestReconcileAndTickContinueWhereTheyStopped(t *testing.T) {
 // other. With 20 ms for a request, which is more than DynamoDB takes, two minutes are 6,000 requests in a row.
 func TestFiftyThousandJobsAreCheckedAtTheSameTime(t *testing.T) {
 	const jobs, inTime = 50_000, 6_000
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	p.many(jobs, record.Ledger{Outstanding: 1})
 	for fn, data := range map[string]events.Data{
 		events.FnReconcile: events.BrokerReconcile{}, events.FnTick: events.MarketTicked{},
@@ -263,7 +263,7 @@ func TestFiftyThousandJobsAreCheckedAtTheSameTime(t *testing.T) {
 // TestRepeatedDeliveryDoesNotMultiplyWalk: an event that is delivered twice is handled twice, and what follows from it
 // is sent once.
 func TestRepeatedDeliveryDoesNotMultiplyWalk(t *testing.T) {
-	p := newPorch(t, "{t: {run: x}}", nil)
+	p := newAgentBench(t, "{t: {run: x}}", nil)
 	p.many(4_000, record.Ledger{Outstanding: 1})
 	once := p.pass(events.FnReconcile, events.BrokerReconcile{}, 1)
 	p.now = p.now.Add(time.Minute)

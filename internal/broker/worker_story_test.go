@@ -36,7 +36,7 @@ import (
 //	resume
 func TestWorkerStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "workers"), func(t *testing.T, path string) {
-		s := &crewYard{yard: &yard{bench: newBench(t), machines: map[string]*yardMachine{}}, own: map[string]*yardAgent{}}
+		s := &workerBench{poolBench: &poolBench{bench: newBench(t), machines: map[string]*poolMachine{}}, own: map[string]*poolAgent{}}
 		ports := s.b.Ports()
 		ports.Planner = struct{ broker.Planner }{ports.Planner}
 		s.b = broker.New(config.Default(), ports)
@@ -44,19 +44,19 @@ func TestWorkerStories(t *testing.T) {
 	})
 }
 
-// crewYard is a yard whose machines are workers.
-type crewYard struct {
-	*yard
-	own map[string]*yardAgent // the agent of each worker's own attempt, by its name
+// workerBench is a poolBench whose machines are workers.
+type workerBench struct {
+	*poolBench
+	own map[string]*poolAgent // the agent of each worker's own attempt, by its name
 }
 
-func (s *crewYard) command(t *testing.T, d *datadriven.TestData) string {
+func (s *workerBench) command(t *testing.T, d *datadriven.TestData) string {
 	f, ok := map[string]func(*datadriven.TestData) error{
 		"boot": s.boot, "take": s.take, "warn": s.warn, "spoil": s.fail, "depart": s.depart, "machines": s.bought,
 		"suspend": s.suspend, "resume": s.resume, "chunk": s.chunk, "chunk-ends": s.chunkEnds,
 	}[d.Cmd]
 	if !ok {
-		return s.yard.command(t, d)
+		return s.poolBench.command(t, d)
 	}
 	s.t = t
 	s.out.Reset()
@@ -67,7 +67,7 @@ func (s *crewYard) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 // boot makes the agents of bought machines say hello. Those of workers become machines of their job's pool.
-func (s *crewYard) boot(*datadriven.TestData) error {
+func (s *workerBench) boot(*datadriven.TestData) error {
 	list, err := s.b.Views.Machines(context.Background(), false)
 	if err != nil {
 		return err
@@ -78,12 +78,12 @@ func (s *crewYard) boot(*datadriven.TestData) error {
 		if !ok || m.Job != s.job || m.State != "booting" || s.own[name] != nil {
 			continue
 		}
-		a := &yardAgent{claims: wire.Claims{Job: m.Job, Cluster: m.ID}}
+		a := &poolAgent{claims: wire.Claims{Job: m.Job, Cluster: m.ID}}
 		w, err := s.b.Agents.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.9"})
 		if err != nil {
 			return err
 		}
-		s.settle()
+		s.deliverAll()
 		if w.Assignment == nil {
 			if w, err = s.b.Agents.Work(context.Background(), a.claims, 0); err != nil {
 				return err
@@ -97,7 +97,7 @@ func (s *crewYard) boot(*datadriven.TestData) error {
 		s.printf("%s joins as %s with %g vCPUs, %g GiB", m.Task, is.Machine, is.Capacity.CPUs, is.Capacity.MemoryGiB)
 		s.own[name] = a
 		s.say(a, wire.Report{Event: wire.Started})
-		of := &yardMachine{pool: is.Pool, id: is.Machine, agents: map[wire.PoolAgent]*yardAgent{},
+		of := &poolMachine{pool: is.Pool, id: is.Machine, agents: map[wire.PoolAgent]*poolAgent{},
 			claims: wire.PoolClaims{Pool: is.Pool, Machine: is.Machine, Joined: s.now},
 			report: wire.PoolReport{Type: is.Type, Capacity: is.Capacity}}
 		s.machines[is.Machine] = of
@@ -108,7 +108,7 @@ func (s *crewYard) boot(*datadriven.TestData) error {
 	return nil
 }
 
-func (s *crewYard) notice(d *datadriven.TestData, kind cloud.NoticeKind, lead time.Duration) error {
+func (s *workerBench) notice(d *datadriven.TestData, kind cloud.NoticeKind, lead time.Duration) error {
 	name := d.CmdArgs[0].Key
 	a := s.own[name]
 	if kind == cloud.Taken {
@@ -118,25 +118,25 @@ func (s *crewYard) notice(d *datadriven.TestData, kind cloud.NoticeKind, lead ti
 	e := events.New(fmt.Sprint("notice", s.serial), "test", s.now, events.SpotInterrupted{Cluster: a.claims.Cluster,
 		Job: a.claims.Job, Kind: string(kind), At: s.now.Add(lead)})
 	errs := s.b.Functions.Handle(context.Background(), events.FnInterrupt, []events.Event{e})
-	s.settle()
+	s.deliverAll()
 	return errs[0]
 }
 
-func (s *crewYard) take(d *datadriven.TestData) error { return s.notice(d, cloud.Taken, 0) }
+func (s *workerBench) take(d *datadriven.TestData) error { return s.notice(d, cloud.Taken, 0) }
 
-func (s *crewYard) warn(d *datadriven.TestData) error {
+func (s *workerBench) warn(d *datadriven.TestData) error {
 	return s.notice(d, cloud.Interruption, 2*time.Minute)
 }
 
-func (s *crewYard) fail(d *datadriven.TestData) error {
+func (s *workerBench) fail(d *datadriven.TestData) error {
 	name := d.CmdArgs[0].Key
 	s.say(s.own[name], wire.Report{Event: wire.Failed, ExitCode: -1, Phase: wire.PhaseRun, Message: "no disk"})
 	delete(s.machines, name)
-	s.settle()
+	s.deliverAll()
 	return nil
 }
 
-func (s *crewYard) depart(d *datadriven.TestData) error {
+func (s *workerBench) depart(d *datadriven.TestData) error {
 	name := d.CmdArgs[0].Key
 	m := s.machines[name]
 	m.report.Leaving = true
@@ -145,11 +145,11 @@ func (s *crewYard) depart(d *datadriven.TestData) error {
 	}
 	s.say(s.own[name], wire.Report{Event: wire.Succeeded, Empty: true})
 	delete(s.machines, name)
-	s.settle()
+	s.deliverAll()
 	return nil
 }
 
-func (s *crewYard) bought(*datadriven.TestData) error {
+func (s *workerBench) bought(*datadriven.TestData) error {
 	list, err := s.b.Views.Machines(context.Background(), true)
 	if err != nil {
 		return err
@@ -161,20 +161,20 @@ func (s *crewYard) bought(*datadriven.TestData) error {
 	return nil
 }
 
-func (s *crewYard) suspend(*datadriven.TestData) error {
+func (s *workerBench) suspend(*datadriven.TestData) error {
 	err := s.b.Users.Suspend(context.Background(), s.job, apitypes.Suspension{By: "me"}, "")
-	s.settle()
+	s.deliverAll()
 	return err
 }
 
-func (s *crewYard) resume(*datadriven.TestData) error {
+func (s *workerBench) resume(*datadriven.TestData) error {
 	err := s.b.Users.Resume(context.Background(), s.job, "me", "")
-	s.settle()
+	s.deliverAll()
 	return err
 }
 
 // chunk makes the broker run short members of arrays in chunks of at most the given time.
-func (s *crewYard) chunk(d *datadriven.TestData) (err error) {
+func (s *workerBench) chunk(d *datadriven.TestData) (err error) {
 	cfg := config.Default()
 	if cfg.Chunk, err = time.ParseDuration(d.CmdArgs[0].Key); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *crewYard) chunk(d *datadriven.TestData) (err error) {
 
 // chunkEnds makes the agent of a chunk report its end: its own task and the next ok members have succeeded, the next fail
 // members have failed, and the others did not run.
-func (s *crewYard) chunkEnds(d *datadriven.TestData) error {
+func (s *workerBench) chunkEnds(d *datadriven.TestData) error {
 	_, named := words(d)
 	ok, fails := int(number(named["ok"])), int(number(named["fail"]))
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {

@@ -65,9 +65,9 @@ type logOptions struct {
 	none    bool // show no earlier line
 }
 
-// of returns the options for the log of one task. If the user named no machine and the attempt failed on one of
-// several, they select that machine.
-func (o logOptions) of(d *apitypes.JobDetail, t *apitypes.TaskView) client.LogOptions {
+// clientOptions returns the options for the log of one task. If the user named no machine and the attempt failed on
+// one of several, they select that machine.
+func (o logOptions) clientOptions(d *apitypes.JobDetail, t *apitypes.TaskView) client.LogOptions {
 	number := cmp.Or(o.Attempt, t.Attempts)
 	for i := range d.Attempts {
 		x := &d.Attempts[i]
@@ -123,7 +123,7 @@ func taskNamed(d *apitypes.JobDetail, name string) *apitypes.TaskView {
 
 // taskOptions returns the options for one task, and says which of several machines is shown.
 func (a *app) taskOptions(d *apitypes.JobDetail, t *apitypes.TaskView, o logOptions) client.LogOptions {
-	options := o.of(d, t)
+	options := o.clientOptions(d, t)
 	if o.anyRank && t.Nodes > 1 {
 		why := ""
 		if options.Rank > 0 {
@@ -183,7 +183,7 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o log
 	p := text.NewLines(a.Out, a.Style(a.Out), min(longest, 24))
 	if !o.Follow {
 		for i := range d.TaskList {
-			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o.of(d, &d.TaskList[i]), p); err != nil {
+			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o.clientOptions(d, &d.TaskList[i]), p); err != nil {
 				return err
 			}
 		}

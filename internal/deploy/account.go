@@ -43,7 +43,7 @@ func (t *Target) Reconcile(ctx context.Context, name string) error {
 			"aws lambda invoke --function-name %s --region %s --invocation-type Event --payload '%s' "+
 			"--cli-binary-format raw-in-base64-out /dev/null: %w", function, function, t.Region, event, err)
 	}
-	t.tell(Step{What: "function", Name: function, Status: "done"})
+	t.report(Step{What: "function", Name: function, Status: "done"})
 	return nil
 }
 

@@ -36,10 +36,10 @@ func (t *Target) leaveClouds(ctx context.Context, name string) error {
 			}
 		}
 		if err == nil {
-			err = c.Clean(ctx, func(deleted string) { t.tell(Step{What: cl, Name: deleted, Status: "done"}) })
+			err = c.Clean(ctx, func(deleted string) { t.report(Step{What: cl, Name: deleted, Status: "done"}) })
 		}
 		if err != nil {
-			t.tell(Step{What: cl, Name: "what its machines used", Status: "unknown", Reason: err.Error()})
+			t.report(Step{What: cl, Name: "what its machines used", Status: "unknown", Reason: err.Error()})
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 	if err := t.put(ctx, bucket, policyKey, body); err != nil {
 		return err
 	}
-	t.tell(Step{What: "upload", Name: "scheduling policy", Status: "done",
+	t.report(Step{What: "upload", Name: "scheduling policy", Status: "done",
 		Physical: "s3://" + bucket + "/" + policyKey})
 	return nil
 }
@@ -58,6 +58,6 @@ func (t *Target) uploadProgram(ctx context.Context, path, bucket, what string) e
 	if err := t.put(ctx, bucket, key, body); err != nil {
 		return err
 	}
-	t.tell(Step{What: "upload", Name: what, Status: "done", Physical: "s3://" + bucket + "/" + key})
+	t.report(Step{What: "upload", Name: what, Status: "done", Physical: "s3://" + bucket + "/" + key})
 	return nil
 }

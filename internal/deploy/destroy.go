@@ -89,7 +89,7 @@ func (t *Target) deleteStack(ctx context.Context, name string) error {
 	if err := t.follow(ctx, aws.ToString(is.StackId), began, seen); !errors.Is(err, ErrNoStack) {
 		return t.undeleted(ctx, name, aws.ToString(is.StackId), err)
 	}
-	t.tell(Step{What: "stack", Name: name, Status: "DELETE_COMPLETE"})
+	t.report(Step{What: "stack", Name: name, Status: "DELETE_COMPLETE"})
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (t *Target) deleteGroups(ctx context.Context, name string) error {
 			return fmt.Errorf("deploy: security group %s of %s, which stays until you run --destroy again: %w", g.ID,
 				name, err)
 		}
-		t.tell(Step{What: "security group", Name: g.Name, Status: "done", Physical: g.ID})
+		t.report(Step{What: "security group", Name: g.Name, Status: "done", Physical: g.ID})
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (t *Target) prune(ctx context.Context, bucket, prefix string, old time.Time
 				ExpectedBucketOwner: &t.Account}); err != nil {
 				return fmt.Errorf("deploy: s3://%s/%s: %w", bucket, key, err)
 			}
-			t.tell(Step{What: "remove", Name: "old binary", Status: "done", Physical: "s3://" + bucket + "/" + key})
+			t.report(Step{What: "remove", Name: "old binary", Status: "done", Physical: "s3://" + bucket + "/" + key})
 		}
 	}
 	return nil

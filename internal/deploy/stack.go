@@ -254,14 +254,14 @@ func (t *Target) follow(ctx context.Context, stack string, since time.Time, seen
 				Type: aws.ToString(e.ResourceType), Status: status, Reason: aws.ToString(e.ResourceStatusReason),
 				Physical: aws.ToString(e.PhysicalResourceId),
 			}
-			t.tell(step)
+			t.report(step)
 			if first == "" && strings.HasSuffix(status, "_FAILED") && !strings.Contains(step.Reason, "cancelled") {
 				first = fmt.Sprintf("%s (%s): %s", step.Name, step.Type, step.Reason)
 			}
 		}
 		switch status := string(s.StackStatus); {
 		case status == "CREATE_COMPLETE" || status == "UPDATE_COMPLETE" || status == "IMPORT_COMPLETE":
-			t.tell(Step{What: "stack", Name: stack, Status: status})
+			t.report(Step{What: "stack", Name: stack, Status: status})
 			return nil
 		case status == "DELETE_COMPLETE":
 			return fmt.Errorf("%w: %s", ErrNoStack, stack)

@@ -85,7 +85,7 @@ func (t *Target) resolve(s string) string {
 		"aws").Replace(s)
 }
 
-func (t *Target) tell(s Step) {
+func (t *Target) report(s Step) {
 	if t.Progress == nil {
 		return
 	}

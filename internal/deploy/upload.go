@@ -46,7 +46,7 @@ func (t *Target) upload(ctx context.Context, a Asset) error {
 	if err := t.put(ctx, bucket, a.Key, body); err != nil {
 		return err
 	}
-	t.tell(Step{What: "upload", Name: a.Name, Status: "done", Physical: "s3://" + bucket + "/" + a.Key})
+	t.report(Step{What: "upload", Name: a.Name, Status: "done", Physical: "s3://" + bucket + "/" + a.Key})
 	return nil
 }
 
@@ -169,6 +169,6 @@ func (t *Target) assetBucket(ctx context.Context, bucket string) error {
 	}); err != nil {
 		return fmt.Errorf("deploy: bucket %s: %w", bucket, err)
 	}
-	t.tell(Step{What: "upload", Name: "asset bucket", Status: "made", Physical: "s3://" + bucket})
+	t.report(Step{What: "upload", Name: "asset bucket", Status: "made", Physical: "s3://" + bucket})
 	return nil
 }

@@ -234,7 +234,7 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	for _, d := range batch {
 		ev, err := events.Parse(d.Body)
 		if err != nil {
-			w.settle(ctx, d, fmt.Errorf("%w: %w", record.ErrFinal, err))
+			w.returnFailed(ctx, d, fmt.Errorf("%w: %w", record.ErrFinal, err))
 			continue
 		}
 		list, parsed = append(list, ev), append(parsed, d)
@@ -251,7 +251,7 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 			done = append(done, d.Receipt)
 			continue
 		}
-		w.settle(ctx, d, errs[i])
+		w.returnFailed(ctx, d, errs[i])
 	}
 	if w.e.Handled != nil {
 		w.e.Handled(w.fn, list, errs, took)
@@ -267,8 +267,8 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 // warnFromAttempt is the attempt from which on failures of a delivery are logged without --verbose.
 const warnFromAttempt = 3
 
-// settle returns a failed delivery to the bus for a retry, or rejects it if the error is final.
-func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
+// returnFailed returns a failed delivery to the bus for a retry, or rejects it if the error is final.
+func (w *worker) returnFailed(ctx context.Context, d bus.Delivery, cause error) {
 	free := context.WithoutCancel(ctx)
 	var err error
 	if errors.Is(cause, record.ErrFinal) {

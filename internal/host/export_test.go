@@ -25,5 +25,5 @@ func NowOf(h *Host) time.Time { return h.clock.Now().UTC() }
 
 // Settle packs the files in a folder that a job's file names.
 func Settle(ctx context.Context, h *Host, dir string, spec *dag.Job) error {
-	return h.settle(ctx, dir, spec)
+	return h.packFiles(ctx, dir, spec)
 }

@@ -332,7 +332,7 @@ func (h *Host) openFolder() error {
 	if err != nil {
 		return fmt.Errorf("DAG folder: %w", err)
 	}
-	h.folder = &folder{dir: dir, log: h.log, told: map[string]*told{}, settle: h.settle}
+	h.folder = &folder{dir: dir, log: h.log, told: map[string]*told{}, packFiles: h.packFiles}
 	h.folder.emit = func(ctx context.Context, id string, data events.Data) error {
 		return h.broker.Functions.Emit(ctx, "tradewind/folder", id, data)
 	}

@@ -76,8 +76,8 @@ func (h *Host) sweepPacks(ctx context.Context) {
 	}
 }
 
-// settle packs the files next to the file of a job in the DAG folder, if the job names them.
-func (h *Host) settle(ctx context.Context, dir string, spec *dag.Job) error {
+// packFiles packs the files next to the file of a job in the DAG folder, if the job names them.
+func (h *Host) packFiles(ctx context.Context, dir string, spec *dag.Job) error {
 	place := localfiles.Base{Base: dir}
 	o := pack.Options{Note: func(note string) { h.log.Warn("packing", "job", spec.Name, "note", note) }}
 	if _, err := place.Find(ctx, spec, o); err != nil {

@@ -30,8 +30,8 @@ type folder struct {
 	dir  string
 	emit func(ctx context.Context, id string, data events.Data) error
 	log  *slog.Logger
-	// settle replaces local paths of a job, relative to dir, by packs.
-	settle func(ctx context.Context, dir string, spec *dag.Job) error
+	// packFiles replaces local paths of a job, relative to dir, by packs.
+	packFiles func(ctx context.Context, dir string, spec *dag.Job) error
 
 	mu   sync.Mutex
 	told map[string]*told // the last report to the broker, by file name
@@ -87,7 +87,7 @@ func digestOf(file io.Reader) (string, error) {
 
 // Settle implements broker.Objects: it packs the files next to the job file.
 func (f *folder) Settle(ctx context.Context, _, key string, spec *dag.Job) error {
-	return f.settle(ctx, filepath.Join(f.dir, filepath.Dir(filepath.FromSlash(key))), spec)
+	return f.packFiles(ctx, filepath.Join(f.dir, filepath.Dir(filepath.FromSlash(key))), spec)
 }
 
 // settleFor is the time for which a file must be unchanged before it is read, because editors and copies write in
@@ -178,7 +178,7 @@ func (f *folder) scan(ctx context.Context) (unsettled bool) {
 			unsettled = true
 			continue
 		}
-		if err := f.tell(ctx, e.Name(), info.Size()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := f.submit(ctx, e.Name(), info.Size()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.log.Warn("a file in the DAG folder", "file", e.Name(), "err", err)
 			unsettled = unsettled || errors.Is(err, errNotReported) // nothing else triggers another scan
 		}
@@ -197,7 +197,7 @@ func isDAG(name string) bool {
 	}
 }
 
-func (f *folder) tell(ctx context.Context, name string, size int64) error {
+func (f *folder) submit(ctx context.Context, name string, size int64) error {
 	file, err := f.open(name)
 	if err != nil {
 		return err

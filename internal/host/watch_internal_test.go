@@ -57,7 +57,7 @@ func TestEventOfEarlierContentIsMissing(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(f.dir, "a.yaml"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.tell(t.Context(), "a.yaml", int64(len(content))); err != nil {
+		if err := f.submit(t.Context(), "a.yaml", int64(len(content))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -87,7 +87,7 @@ func (h *Handler) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awse
 	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	for i := range items {
-		if it := &items[i]; it.err != nil && !h.settle(free, it) {
+		if it := &items[i]; it.err != nil && !h.returnFailed(free, it) {
 			out.BatchItemFailures = append(out.BatchItemFailures,
 				awsevents.SQSBatchItemFailure{ItemIdentifier: it.message.MessageId})
 		}
@@ -207,9 +207,9 @@ func (h *Handler) handle(ctx context.Context, list []events.Event) []error {
 	return errs
 }
 
-// settle rejects an event that can never succeed, and makes the queue deliver others again after a while. given: the
-// message may be removed.
-func (h *Handler) settle(ctx context.Context, it *item) (given bool) {
+// returnFailed rejects an event that can never succeed, and makes the queue deliver others again after a while. given
+// reports that the message may be removed.
+func (h *Handler) returnFailed(ctx context.Context, it *item) (given bool) {
 	attrs := []any{"message", it.message.MessageId, "attempt", it.delivery.Attempt, "err", it.err}
 	if it.event.Data != nil {
 		attrs = append(attrs, "type", it.event.Type(), "id", it.event.ID)

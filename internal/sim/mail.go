@@ -136,8 +136,8 @@ func (p *postOffice) refuse() {
 	p.w.After(d+p.rand.Spread(20*time.Minute, 3*time.Hour), p.refuse)
 }
 
-// settle ends all faults.
-func (p *postOffice) settle() { p.down, p.away = time.Time{}, time.Time{} }
+// endFaults ends all faults.
+func (p *postOffice) endFaults() { p.down, p.away = time.Time{}, time.Time{} }
 
 func (p *postOffice) refused() bool { return p.w.Now.Before(p.down) }
 func (p *postOffice) isAway() bool  { return p.w.Now.Before(p.away) }

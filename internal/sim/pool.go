@@ -156,8 +156,8 @@ func (y *poolOwners) remove(name, machine string) {
 	})
 }
 
-// settle makes all vanished machines return and stay.
-func (y *poolOwners) settle() {
+// endFaults makes all vanished machines return and stay.
+func (y *poolOwners) endFaults() {
 	for _, m := range y.machines {
 		m.join()
 	}

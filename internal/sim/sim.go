@@ -172,7 +172,7 @@ func runWorld(seed uint64, opt Options) *world {
 	}
 	w.check.Look()
 	w.Until(timeline.Beginning().Add(storm), w.unlessInCircles(w.check.AllOver))
-	w.settle()
+	w.endFaults()
 	w.Until(w.Now.Add(calm), w.unlessInCircles(func() bool { return w.check.AtRest() && w.post.empty() }))
 	if w.Violation == nil && w.post != nil {
 		w.post.checkEmpty()
@@ -199,20 +199,20 @@ func (w *world) unlessInCircles(over func() bool) func() bool {
 	}
 }
 
-// settle ends all faults: whatever is broken is repaired, and nothing new breaks.
-func (w *world) settle() {
+// endFaults ends all faults: whatever is broken is repaired, and nothing new breaks.
+func (w *world) endFaults() {
 	if w.Violation != nil {
 		return
 	}
 	w.Say("world", "calms down", "")
 	w.faults = weather.Faults{Interleave: w.faults.Interleave}
 	if w.post != nil {
-		w.post.settle()
+		w.post.endFaults()
 	}
 	for _, h := range w.hosts {
 		h.restart()
 	}
-	w.yard.settle()
+	w.yard.endFaults()
 	w.engine.redrive()
 	w.engine.relayWithin(0)
 	w.check.Bound()

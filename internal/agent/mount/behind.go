@@ -304,8 +304,8 @@ func (b *writeBehind) scan(ctx context.Context) (*contents, error) {
 	return out, err
 }
 
-// settle returns when everything that was closed before the call has been uploaded.
-func (b *writeBehind) settle(ctx context.Context) error {
+// uploadClosed returns when everything that was closed before the call has been uploaded.
+func (b *writeBehind) uploadClosed(ctx context.Context) error {
 	if _, err := b.pass(ctx, 0); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsent, err)
 	}

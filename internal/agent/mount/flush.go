@@ -21,7 +21,7 @@ func (m *Mount) Settle(ctx context.Context) error {
 		return nil
 	}
 	if m.behind != nil {
-		return m.withURI(m.behind.settle(ctx))
+		return m.withURI(m.behind.uploadClosed(ctx))
 	}
 	before, err := m.rc.queue(ctx)
 	if err != nil {

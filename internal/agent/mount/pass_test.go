@@ -59,7 +59,7 @@ func TestPassWaitsOnlyUntilContextEnds(t *testing.T) {
 	over := errors.New("no more time")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(over)
-	if err := b.settle(ctx); !errors.Is(err, ErrUnsent) || !errors.Is(err, over) {
+	if err := b.uploadClosed(ctx); !errors.Is(err, ErrUnsent) || !errors.Is(err, over) {
 		t.Errorf("settling: %v", err)
 	}
 	if err := b.flush(ctx, time.Hour); !errors.Is(err, ErrUnsent) || !errors.Is(err, over) {

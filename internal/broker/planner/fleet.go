@@ -41,8 +41,8 @@ type stop struct {
 	hours, expected float64
 }
 
-// of returns the place of a task that shares a machine, or nil for other tasks.
-func (f *fleets) of(task int) *stop {
+// stopOf returns the place of a task that shares a machine, or nil for other tasks.
+func (f *fleets) stopOf(task int) *stop {
 	if f == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (f *fleets) of(task int) *stop {
 // inside reports whether an edge is between tasks of one fleet. The cost and times of the fleet then include the
 // edge's data.
 func (f *fleets) inside(e dag.Edge) bool {
-	from, to := f.of(e.From), f.of(e.To)
+	from, to := f.stopOf(e.From), f.stopOf(e.To)
 	return from != nil && to != nil && from.fleet == to.fleet
 }
 
@@ -419,8 +419,8 @@ func (f *fleet) after(fl *fleets, p *shared.Plan) []float64 {
 	return ready
 }
 
-// settle adds the cost, the bound and the outputs of the fleets to a plan of the other tasks.
-func (fl *fleets) settle(plan *record.Plan, b *builder, sol *optimizer.Solution) {
+// addTo adds the cost, the bound and the outputs of the fleets to a plan of the other tasks.
+func (fl *fleets) addTo(plan *record.Plan, b *builder, sol *optimizer.Solution) {
 	if fl == nil || len(fl.all) == 0 {
 		return
 	}
@@ -461,7 +461,7 @@ func (fl *fleets) restBound(plan *record.Plan, b *builder, sol *optimizer.Soluti
 	bound := plan.Bound
 	for _, e := range b.model.Edges {
 		from, to := b.index[e.From], b.index[e.To]
-		if fl.of(b.rows[from].task) == nil && fl.of(b.rows[to].task) == nil || e.GiB == 0 {
+		if fl.stopOf(b.rows[from].task) == nil && fl.stopOf(b.rows[to].task) == nil || e.GiB == 0 {
 			continue
 		}
 		if b.rows[from].class != nil || b.rows[to].class != nil {

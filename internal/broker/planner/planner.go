@@ -122,7 +122,7 @@ func (p *Planner) planRest(ctx context.Context, in planinput.Input, fl *fleets) 
 		if !own.fits(b, sol) {
 			continue
 		}
-		fl.settle(plan, b, sol)
+		fl.addTo(plan, b, sol)
 		if plan.Bound = first.Bound; plan.Status == string(optimizer.Optimal) && !proven(plan) {
 			plan.Status = string(optimizer.Feasible)
 		}
@@ -405,7 +405,7 @@ func (b *builder) addTask(i int, gib float64) error {
 			Site: b.siteOfFixed(i), Zone: b.zoneOfFixed(i)})
 		return nil
 	}
-	if at := b.fleets.of(i); at != nil {
+	if at := b.fleets.stopOf(i); at != nil {
 		b.addRow(row{task: i}, id, optimizer.Candidate{ID: b.places[at.place], Place: at.place, Hours: at.hours})
 		return nil
 	}

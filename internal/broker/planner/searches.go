@@ -30,7 +30,7 @@ type searches struct {
 // mostSearches is the maximum number of remembered answers. A machine size needs up to six.
 const mostSearches = 128
 
-func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) {
+func (s *searches) find(c *catalog.Catalog, what search) ([]catalog.Match, error) {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) 
 //
 // If keep rejects none of a region's remembered matches, the answer stands. Other regions are searched again.
 func (m *market) best(s search, keep func(*catalog.Match) bool, visit func(*catalog.Match)) error {
-	all, err := m.searches.of(m.catalog, s)
+	all, err := m.searches.find(m.catalog, s)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (b *builder) stays(sol *optimizer.Solution) []stay {
 		out[r] = stay{c.Place, c.Hours, c.USD}
 		if options := b.rows[r].options; options != nil {
 			out[r].hours = options[sol.Picks[r]].expected
-		} else if at := b.fleets.of(b.rows[r].task); at != nil {
+		} else if at := b.fleets.stopOf(b.rows[r].task); at != nil {
 			out[r].hours = at.expected
 		}
 	}

@@ -4,7 +4,7 @@ package lambdalabs
 var NameOf = nameOf
 
 // ReadName returns the parts of a machine's name.
-func ReadName(deployment, name string) (cluster string, rank int, of func(string) bool, ok bool) {
+func ReadName(deployment, name string) (cluster string, rank int, belongsTo func(string) bool, ok bool) {
 	n, ok := readName(deployment, name)
-	return n.cluster, n.rank, n.of, ok
+	return n.cluster, n.rank, n.belongsTo, ok
 }

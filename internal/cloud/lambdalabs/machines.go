@@ -28,7 +28,7 @@ func (c *Cloud) list(ctx context.Context) ([]owned, error) {
 // find lists a cluster's machines, in any state.
 func (c *Cloud) find(ctx context.Context, cluster string) ([]owned, error) {
 	all, err := c.list(ctx)
-	return slices.DeleteFunc(all, func(m owned) bool { return !m.of(cluster) }), err
+	return slices.DeleteFunc(all, func(m owned) bool { return !m.belongsTo(cluster) }), err
 }
 
 // Machines implements cloud.Cloud. Listing the whole deployment also ends duplicates from lost answers, and machines
@@ -42,7 +42,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 		return nil, Typed(err)
 	}
 	if cluster != "" {
-		found = slices.DeleteFunc(found, func(m owned) bool { return !m.of(cluster) })
+		found = slices.DeleteFunc(found, func(m owned) bool { return !m.belongsTo(cluster) })
 	} else {
 		c.sweep(ctx, found)
 	}

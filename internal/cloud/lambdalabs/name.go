@@ -69,8 +69,8 @@ func readName(deployment, name string) (n named, ok bool) {
 	return n, true
 }
 
-// of reports whether a name belongs to a cluster's machine.
-func (n named) of(cluster string) bool {
+// belongsTo reports whether a name belongs to a cluster's machine.
+func (n named) belongsTo(cluster string) bool {
 	digest, isHash := strings.CutPrefix(n.cluster, hashed)
 	if !isHash {
 		return n.cluster == cluster

@@ -344,7 +344,7 @@ func TestLaunchWithoutAnswerUsesNoQuota(t *testing.T) {
 	}
 	answered := &launch{each: big, n: n}
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
-	p.settle(r.WithContext(context.WithValue(r.Context(), launching{}, answered)), []byte("<instanceId>i-0abc</instanceId>"))
+	p.countLaunched(r.WithContext(context.WithValue(r.Context(), launching{}, answered)), []byte("<instanceId>i-0abc</instanceId>"))
 	p.quotas.abandon(answered)
 	if p.quotas.take(big, n) {
 		t.Error("a machine that was launched does not use the quota")

@@ -227,8 +227,8 @@ func (q *quotas) abandon(l *launch) {
 
 var instanceID = regexp.MustCompile(`<instanceId>(i-[0-9a-f]+)</instanceId>`)
 
-// settle counts the machines in the answer to a launch.
-func (p *Proxy) settle(r *http.Request, answer []byte) {
+// countLaunched counts the machines in the answer to a launch.
+func (p *Proxy) countLaunched(r *http.Request, answer []byte) {
 	l, ok := r.Context().Value(launching{}).(*launch)
 	if !ok {
 		return

@@ -74,7 +74,7 @@ func (p *Proxy) explain(r *http.Response) error {
 	if err != nil {
 		return err
 	}
-	p.settle(r.Request, raw)
+	p.countLaunched(r.Request, raw)
 	raw = p.explained(raw)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 	r.Header.Set("Content-Length", strconv.Itoa(len(raw)))

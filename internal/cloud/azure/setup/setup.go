@@ -56,11 +56,11 @@ var (
 	ErrRunning = errors.New("azure setup: machines are running")
 )
 
-// callWithin limits the time of a call and its operation, and settleWithin the time until a new resource or
+// callWithin limits the time of a call and its operation, and retryWithin the time until a new resource or
 // registration is known everywhere in Azure.
 const (
-	callWithin   = time.Minute
-	settleWithin = 5 * time.Minute
+	callWithin  = time.Minute
+	retryWithin = 5 * time.Minute
 )
 
 // Setup creates and removes the resources.
@@ -220,7 +220,7 @@ func (s *Setup) get(ctx context.Context, id, version string) (*armresources.Gene
 
 // put creates or changes a resource. It tries again if Azure does not know the resources of earlier steps yet.
 func (s *Setup) put(ctx context.Context, id, version string, body armresources.GenericResource) error {
-	return s.settle(ctx, func() (bool, error) {
+	return s.retry(ctx, func() (bool, error) {
 		err := s.putOnce(ctx, id, version, body)
 		return err == nil || !s.early(err), err
 	})
@@ -242,9 +242,9 @@ func (s *Setup) early(err error) bool {
 	return false
 }
 
-// settle calls try until it is done, or until settleWithin has passed. It returns the last error.
-func (s *Setup) settle(ctx context.Context, try func() (done bool, err error)) error {
-	end := s.now().Add(settleWithin)
+// retry calls try until it is done, or until retryWithin has passed. It returns the last error.
+func (s *Setup) retry(ctx context.Context, try func() (done bool, err error)) error {
+	end := s.now().Add(retryWithin)
 	for {
 		done, err := try()
 		if done || s.now().After(end) {

@@ -104,11 +104,11 @@ func (s *Setup) registration(namespace string) Step {
 				return err
 			}
 			// Azure refuses the provider's resources until the registration has ended.
-			return s.settle(ctx, func() (bool, error) {
+			return s.retry(ctx, func() (bool, error) {
 				is, err := s.registered(ctx, namespace)
 				if err == nil && !is {
 					err = fmt.Errorf("%w for %s after %v: run the command again later", errRegistering, namespace,
-						settleWithin)
+						retryWithin)
 					return false, err
 				}
 				return true, err
@@ -149,7 +149,7 @@ func (s *Setup) group() Step {
 			return found != nil && err == nil && !deleting(found), err
 		},
 		make: func(ctx context.Context) error {
-			return s.settle(ctx, func() (bool, error) {
+			return s.retry(ctx, func() (bool, error) {
 				call, cancel := context.WithTimeout(ctx, callWithin)
 				defer cancel()
 				_, err := s.groups.CreateOrUpdate(call, s.cfg.ResourceGroup, armresources.ResourceGroup{

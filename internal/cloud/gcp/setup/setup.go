@@ -236,7 +236,7 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 			return err
 		}
 	}
-	if err := s.read(ctx, settleWithin); err != nil {
+	if err := s.read(ctx, retryWithin); err != nil {
 		return err
 	}
 	for _, st := range s.steps(false) {
@@ -253,7 +253,7 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 // ensure creates the resource of a step if it is missing. It retries as long as resources of earlier steps may not be
 // known everywhere yet.
 func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
-	until, made := time.Now().Add(settleWithin), false
+	until, made := time.Now().Add(retryWithin), false
 	for {
 		there, err := st.look(ctx)
 		if err == nil && !there {
@@ -349,7 +349,7 @@ func (s *Setup) open(ctx context.Context) (err error) {
 // calls for a while, so read retries for the time patience.
 func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	var p *crm.Project
-	err := settle(ctx, patience, func() (err error) {
+	err := retry(ctx, patience, func() (err error) {
 		p, err = s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
 		return err
 	})
@@ -361,7 +361,7 @@ func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 		return nil
 	}
 	var agent *storage.ServiceAccount
-	err = settle(ctx, patience, func() (err error) {
+	err = retry(ctx, patience, func() (err error) {
 		agent, err = s.storage.Projects.ServiceAccount.Get(s.cfg.Project).Context(ctx).Do()
 		return err
 	})
@@ -372,8 +372,8 @@ func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// settle repeats a call that a service refuses because it is not enabled yet, for the time patience.
-func settle(ctx context.Context, patience time.Duration, call func() error) error {
+// retry repeats a call that a service refuses because it is not enabled yet, for the time patience.
+func retry(ctx context.Context, patience time.Duration, call func() error) error {
 	err := call()
 	for until := time.Now().Add(patience); isOff(err) && time.Now().Before(until); err = call() {
 		if err := clock.Pause(ctx, settlePause); err != nil {
@@ -415,8 +415,8 @@ func (s *Setup) Credentials() ([]byte, error) {
 	return json.MarshalIndent(file, "", "  ")
 }
 
-// settleWithin is the maximum wait until a new resource is known everywhere at Google.
-const settleWithin = 2 * time.Minute
+// retryWithin is the maximum wait until a new resource is known everywhere at Google.
+const retryWithin = 2 * time.Minute
 
 // settlePause is the pause between two looks; tests shorten it.
 var settlePause = time.Second

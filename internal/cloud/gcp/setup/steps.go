@@ -69,7 +69,7 @@ func found(err error) (bool, error) {
 
 // await repeats a lookup until the resource exists.
 func await(ctx context.Context, look func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	ctx, cancel := context.WithTimeout(ctx, retryWithin)
 	defer cancel()
 	for {
 		if there, err := look(ctx); there || err != nil && !isUnsettled(err) {
@@ -128,7 +128,7 @@ func (s *Setup) network() step {
 
 // done waits for a global operation.
 func (s *Setup) done(ctx context.Context, op *compute.Operation, err error) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	ctx, cancel := context.WithTimeout(ctx, retryWithin)
 	defer cancel()
 	for err == nil && op.Status != "DONE" {
 		op, err = s.compute.GlobalOperations.Wait(s.cfg.Project, op.Name).Context(ctx).Do()
