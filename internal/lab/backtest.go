@@ -24,8 +24,9 @@ func (a app) backtestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backtest",
 		Short: "Replay policies on recorded prices, availability or clusters",
-		Long: "Replays policies on recorded data: policies for running on spot capacity by a deadline, compared with the\n" +
-			"clairvoyant optimum, and policies for scheduling a cluster. The same input and --seed give the same output.\n" +
+		Long: "Replays policies on recorded data. bid, availability and workflow replay policies that run a task or a\n" +
+			"DAG on spot machines by a deadline, and compare them with the best choice in hindsight. cluster\n" +
+			"replays policies that schedule a cluster. The same input and --seed give the same output.\n" +
 			"docs/bidding.md and docs/scheduling.md define the measures.",
 		Example: "  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
 			"  tradewind-lab backtest availability --traces data/availability --work 48h --deadline 60h\n" +
@@ -81,7 +82,7 @@ func (f *pricesFlags) read() ([]*market.Market, error) {
 }
 
 func addRestart(c *cobra.Command, restart *time.Duration) {
-	c.Flags().DurationVar(restart, "restart", 0, "time lost at each start of a machine, at most 1h")
+	c.Flags().DurationVar(restart, "restart", 0, "time that each start of a machine takes, at most 1h")
 }
 
 func (a app) backtestBidCommand() *cobra.Command {
@@ -95,20 +96,21 @@ func (a app) backtestBidCommand() *cobra.Command {
 		Use:   "bid",
 		Short: "Replay a task on recorded spot prices",
 		Args:  command.Args(0, 0),
-		Long: "Replays one task on every market below a folder, from every start time after the training part. Each started\n" +
-			"hour is billed in full at the price of its beginning; a bid is made before that price is known.\n" +
-			"The folder's CSV files, optionally gzipped, contain one market each (time,usd_per_hour, with on-demand.csv\n" +
-			"next to them) or many. Exits with 2 for a bad series, with its row and column.",
+		Long: "Replays one task on every spot market below the folder --prices. It starts the task every --every\n" +
+			"after the training part of the prices (--train). Each started hour is billed in full, at the price at\n" +
+			"its beginning; a policy bids before it knows this price. The folder has CSV files, optionally gzipped,\n" +
+			"with one market each (time,usd_per_hour, with on-demand.csv next to them) or with many. Exits with 2\n" +
+			"for an invalid series, and prints its row and column.",
 		Example: "  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h --every 6h --train 0.5\n" +
 			"  tradewind-lab backtest bid --prices data/aws-2016 --deadline 48h --policy markov,greedy -o json",
 	}
 	p := c.Flags()
 	from.add(c)
-	p.Var(&work, "work", "work of the task, without interruptions")
+	p.Var(&work, "work", "run time of the task without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline, in whole hours")
-	p.Var(&every, "every", "time between starts")
+	p.Var(&every, "every", "time between two starts of the task")
 	addRestart(c, &restart)
-	p.Float64Var(&train, "train", 0.5, "share of each market to use as history before the first start")
+	p.Float64Var(&train, "train", 0.5, "share of each market's prices that policies know before the first start")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		markets, err := from.read()
@@ -140,22 +142,24 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 		Use:   "availability",
 		Short: "Replay a task on traces of machine availability",
 		Args:  command.Args(0, 0),
-		Long: "Replays one task on every availability trace below a folder (JSON, optionally gzipped) or, with --zones\n" +
-			"together, on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
-			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
-			"the zones, and uniform-progress-zones is its extension that takes any zone with machines.",
+		Long: "Replays one task on every availability trace below the folder --traces (JSON, optionally gzipped).\n" +
+			"With --zones together, the traces of a folder are zones, and the task may move between them. Costs are\n" +
+			"in hours of an on-demand machine.\n" +
+			"\n" +
+			"The policy uniform-progress uses one zone: with --zones together, its result is the mean over the\n" +
+			"zones. uniform-progress-zones is an extension that uses any zone with machines.",
 		Example: "  tradewind-lab backtest availability --traces data/availability --work 48h --deadline 60h\n" +
 			"  tradewind-lab backtest availability --traces data/availability --zones together -o json",
 	}
 	p := c.Flags()
 	p.StringVar(&traces, "traces", "", "folder of availability traces (required)")
-	p.Var(&work, "work", "work of the task, without interruptions")
+	p.Var(&work, "work", "run time of the task without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline")
 	p.DurationVar(&changeover, "changeover", 12*time.Minute,
-		"paid time without progress at each start of a machine")
+		"time that each start of a machine takes, which is paid but brings no progress")
 	p.Float64Var(&ratio, "spot-ratio", 0.333, "spot price as a share of the on-demand price")
-	p.Var(&every, "every", "time between starts")
-	p.IntVar(&nodes, "nodes", 1, "machines needed at once")
+	p.Var(&every, "every", "time between two starts of the task")
+	p.IntVar(&nodes, "nodes", 1, "number of machines that the task needs at the same time")
 	p.Var(&zones, "zones", "use each trace separately, or those of a folder together")
 	command.CompleteChoice(c, "zones", &zones)
 	_ = c.MarkFlagDirname("traces")
@@ -198,9 +202,10 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		Use:   "workflow",
 		Short: "Replay a DAG on recorded spot prices",
 		Args:  command.Args(0, 0),
-		Long: "Repeats the experiment of the WCSSI paper: replays a DAG on the recorded spot prices of each zone, from random\n" +
-			"start times. A machine's speed is proportional to its on-demand price. The recorded run times are scaled so\n" +
-			"that the DAG takes --time on the most powerful machine type. The deadlines are multiples of --time.",
+		Long: "Repeats the experiment of the WCSSI paper: replays a DAG on the recorded spot prices of each zone,\n" +
+			"from random start times. The speed of a machine is assumed to be proportional to its on-demand price.\n" +
+			"Recorded run times are scaled so that the DAG takes --time on the most powerful machine type.\n" +
+			"Deadlines are multiples of --time.",
 		Example: "  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
 			"  tradewind-lab backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy " +
 			"aib,bfrc,markov -o json",

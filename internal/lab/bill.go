@@ -35,10 +35,10 @@ func (a app) billCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bill FILE",
 		Short: "Compare the plan of a job with its bill in simulated clouds",
-		Long: "Plans a job with the broker's planner on the offers of a simulated world, runs it there with the broker's own\n" +
-			"functions, one world per seed, and compares the cost of the plan with that of the machines. Boots are drawn\n" +
-			"from measured ones, each step of a machine takes as long as usual, and tasks run exactly as long as the job\n" +
-			"estimates. Nothing fails, except that --preempted takes spot machines. Nothing is bought.",
+		Long: "Compares the planned cost of a job with the cost of its machines in simulated worlds, one world for\n" +
+			"each seed. In each world, the broker's planner plans the job and the broker's functions run it;\n" +
+			"nothing is bought. Boot times are drawn from measured ones, and tasks run exactly as long as the job\n" +
+			"file estimates. Nothing fails, except that spot machines are preempted with --preempted.",
 		Example: "  tradewind-lab bill Montage_1000.xml.gz --market on-demand\n" +
 			"  tradewind-lab bill Montage_1000.xml.gz --market spot --preempted 4h --seeds 0:20 -o json",
 		Args: command.Args(1, 1),

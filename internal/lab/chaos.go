@@ -35,15 +35,18 @@ func (a app) chaosCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chaos",
 		Short: "Run the broker in simulated worlds full of faults and check that nothing is lost",
-		Long: "Runs the broker's own functions in virtual time, one world per seed. Messages are lost, repeated and\n" +
-			"reordered, the broker crashes between any two steps, and clouds fail, hang and interrupt machines. After\n" +
-			"every step it checks that no job, event, machine or dollar is lost or duplicated. The same seed always\n" +
-			"gives the same history and the same failure. Exits with 1 if an invariant does not hold. Ctrl-C prints the\n" +
-			"results until then.\n\n" +
-			"--boot-times draws the boots of machines from measured ones: CSV with the columns cloud, type and\n" +
-			"first_script_line_s, in seconds. Worlds that have slow boots as a fault have those besides.\n\n" +
-			"--services adds Spark tasks and simulated managed services, which refuse, are late, and lose answers,\n" +
-			"places and applications.",
+		Long: "Runs the broker's functions in virtual time, in one simulated world for each seed. Messages are lost,\n" +
+			"repeated and reordered, the broker crashes between any two steps, and clouds fail, hang and interrupt\n" +
+			"machines. After every step, the command checks that no job, event, machine or dollar is lost or\n" +
+			"duplicated. It exits with 1 if such an invariant does not hold. The same seed always gives the same\n" +
+			"history and the same failure. Ctrl-C prints the results until then.\n" +
+			"\n" +
+			"With --boot-times, boot times of machines are drawn from a CSV file of measured ones, with the columns\n" +
+			"cloud, type and first_script_line_s (in seconds). Worlds with slow boots as a fault have these in\n" +
+			"addition.\n" +
+			"\n" +
+			"With --services, jobs have Spark tasks, which run on simulated managed services. These services refuse\n" +
+			"requests, are late, and lose answers, machines and applications.",
 		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one " +
 			"seed, with " +
 			"its last 1000 lines\n  tradewind-lab chaos --boot-times boot.csv.gz --seeds 0:100",
@@ -51,15 +54,15 @@ func (a app) chaosCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.Var(&o.seeds, "seeds", "seeds A (included) to B (excluded), or a single one")
-	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: random by seed)")
+	f.IntVar(&o.jobs, "jobs", 0, "number of jobs in each world (default: random by seed)")
 	f.IntVar(&o.history, "history", 60, "lines of history to print for a failing seed, or for a single one")
 	f.StringVar(&o.boots, "boot-times", "", "file of measured boot times to draw from")
 	f.BoolVar(&o.mail, "mail", false,
-		"brokers without an address, whose machines call through a bucket (default: in a fifth of\nthe worlds)")
+		"in all worlds, machines reach the broker through a bucket (default: in a fifth of them)")
 	f.BoolVar(&o.older, "older", false,
-		"brokers of an older version that rewrite every record (default: in one world of 25)")
+		"in all worlds, a broker of an older version rewrites every record (default: in one of 25)")
 	f.BoolVar(&o.managed, "services", false,
-		"tasks of some jobs are applications of Spark that may run on managed services (default: none)")
+		"add Spark tasks that may run on managed services")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())

@@ -36,11 +36,12 @@ func (a app) backtestClusterCommand() *cobra.Command {
 		Use:   "cluster",
 		Short: "Replay a GPU cluster's pods under a scheduling policy",
 		Args:  command.Args(0, 0),
-		Long: "Replays the pods of a GPU cluster, with shares of GPUs, on its nodes under a policy. It reports how long pods wait,\n" +
-			"how much of the cluster is allocated, how much of the idle GPUs no pod can use, and how far queues are from the\n" +
-			"shares that their weights give them. A pod's class of service is its queue. Files are CSV in the format of\n" +
-			"Alibaba's cluster-trace-gpu-v2023, optionally gzipped; the default policy is the scheduler's. Exits with 2 for a bad\n" +
-			"row, a pod that fits no node, or a bad policy, with the field. docs/scheduling.md defines the measures.",
+		Long: "Replays the recorded pods of a GPU cluster on its nodes, under a scheduling policy. Pods may use\n" +
+			"shares of GPUs; the queue of a pod is its class of service. The report shows how long pods wait, how\n" +
+			"much of the cluster is allocated, how much of the idle GPUs no pod can use, and how far queues are\n" +
+			"from the shares of their weights. Files are CSV in the format of Alibaba's cluster-trace-gpu-v2023,\n" +
+			"optionally gzipped. Exits with 2, and prints the field, for an invalid row or policy, or a pod that\n" +
+			"fits no node. docs/scheduling.md defines the measures.",
 		Example: "  tradewind-lab backtest cluster --nodes nodes.csv.gz --pods pods.csv.gz --policy policy.yaml\n" +
 			"  tradewind-lab backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 " +
 			"-o json",
@@ -52,9 +53,9 @@ func (a app) backtestClusterCommand() *cobra.Command {
 		"(required)")
 	f.StringVar(&o.policy, "policy", "", "file of the policy, YAML")
 	f.StringSliceVar(&o.weights, "weights", nil, "weights of queues, QUEUE=WEIGHT (default: 1)")
-	f.Var(&o.every, "every", "virtual time between sessions")
+	f.Var(&o.every, "every", "virtual time between two scheduling sessions")
 	f.Float64Var(&o.replay.Speed, "speed", 1, "how many times faster pods arrive; their run times stay")
-	f.BoolVar(&o.replay.Stay, "stay", false, "pods never end, so that the cluster fills")
+	f.BoolVar(&o.replay.Stay, "stay", false, "let pods run forever, so that the cluster fills")
 	f.VarP(&o.output, "output", "o", "output format")
 	command.CompleteChoice(c, "output", &o.output)
 	for _, name := range []string{"nodes", "pods", "policy"} {

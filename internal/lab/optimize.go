@@ -21,9 +21,10 @@ func (a app) optimizeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "optimize MODEL.json",
 		Short: "Solve an optimizer model with a proof of optimality",
-		Long: "Reads a placement model as `tradewind plan --model-out` writes it and prints the best choice with its\n" +
-			"proof as JSON. A model with machines in place of candidates lets tasks share them; its plan has a bound.\n" +
-			"- is standard input. Exits with 3 if no choice meets the model's bounds.",
+		Long: "Reads a model that `tradewind plan --model-out` has written, and prints as JSON the best choice of a\n" +
+			"candidate for each task, with a proof. - is standard input. If the model has machines in place of\n" +
+			"candidates, tasks can share them, and the result is a plan with a lower bound. Exits with 3 if no\n" +
+			"choice keeps the limits of the model.",
 		Example: "  tradewind-lab optimize model.json\n  tradewind-lab optimize model.json --time-limit 10s | " +
 			"jq .choice",
 		Args: command.Args(1, 1),

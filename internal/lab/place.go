@@ -37,12 +37,14 @@ func (a app) placeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "place",
 		Short: "Place containers on machines, or verify a placement",
-		Long: "Reads machines, apps, instances and anti-affinity rules in the format of the Alibaba scheduling contest of\n" +
-			"2018 (Tianchi) from the folder --data, and places all instances on as few machines as it can within the\n" +
-			"time limit. No resource exceeds its capacity at any time of the day, and all rules hold. With --verify it\n" +
-			"checks an existing assignment instead, and with --generate it generates a data set. A verifier that shares\n" +
-			"no code with the solvers counts the violations. Exits with 3 if some instances could not be placed, and\n" +
-			"with 1 if a constraint is violated.",
+		Long: "Places all containers (instances) on as few machines as it can within the time limit, so that no\n" +
+			"machine exceeds its capacity at any time of the day and all anti-affinity rules hold. The folder\n" +
+			"--data has the machines, apps, instances and rules, in the format of the Alibaba scheduling contest of\n" +
+			"2018 (Tianchi). With --verify it checks an existing assignment instead, and with --generate it\n" +
+			"generates a data set.\n" +
+			"\n" +
+			"A verifier that shares no code with the solvers checks every result. Exits with 3 if some instances\n" +
+			"could not be placed, and with 1 if a constraint is violated.",
 		Example: "  tradewind-lab place --data tianchi/ --time-limit 60s --out assignment.csv\n" +
 			"  tradewind-lab place --data tianchi/ --verify assignment.csv -o json\n" +
 			"  tradewind-lab place --generate paper/ && tradewind-lab place --data paper/ --solver flow",
@@ -52,7 +54,7 @@ func (a app) placeCommand() *cobra.Command {
 	f.StringVar(&o.data, "data", "",
 		"folder with the app_resources, machine_resources, instance_deploy and app_interference files")
 	f.Var(&o.limit, "time-limit", "stop after this time with the best assignment so far")
-	f.IntVar(&o.steps, "steps", 0, "stop after this many steps instead, so that runs are reproducible")
+	f.IntVar(&o.steps, "steps", 0, "stop after this number of steps instead, which makes runs reproducible")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the search and of --generate")
 	f.Var(&o.solver, "solver", "solver; auto means flow if apps have priorities, otherwise pack")
 	command.CompleteChoice(c, "solver", &o.solver)

@@ -16,8 +16,8 @@ import (
 func (a app) pricesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "prices", Short: "Import recorded spot prices and chart them",
-		Long: "Imports recorded spot prices into the state folder, and charts them. docs/bidding.md describes the files.\n" +
-			"`tradewind prices show` lists what was imported.",
+		Long: "Imports recorded spot prices into the state folder, and charts them. docs/bidding.md describes the\n" +
+			"files. `tradewind prices show` lists the imported prices.",
 		Example: "  tradewind-lab prices import data/gcp-2026\n" +
 			"  tradewind-lab prices chart m4.10xlarge-us-east-1a --prices data/aws-2016",
 	}
@@ -39,7 +39,7 @@ func (a app) pricesChartCommand() *cobra.Command {
 			"  tradewind-lab prices chart m4.10xlarge-us-east-1a --prices data/aws-2016 --days 7 -o svg >week.svg",
 	}
 	f := prices.NewFlags(a.App, c)
-	c.Flags().Float64Var(&days, "days", 0, "only the last days (default: all)")
+	c.Flags().Float64Var(&days, "days", 0, "draw only the last days (default: all)")
 	c.Flags().VarP(&output, "output", "o", "output format")
 	command.CompleteChoice(c, "output", &output)
 	c.RunE = func(_ *cobra.Command, given []string) error {
@@ -70,8 +70,8 @@ func (a app) pricesImportCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use: "import DIR...", Short: "Add recorded prices to those in the state folder", Args: command.Args(1, 1000),
-		Long: "Reads every price file below each DIR (CSV, optionally gzipped) and stores what is new in each market. If a\n" +
-			"series is invalid, it exits with 2, prints the row and column, and imports nothing.",
+		Long: "Reads every price file below each DIR (CSV, optionally gzipped) and stores the new prices of each\n" +
+			"market. If a series is invalid, it imports nothing, prints the row and column, and exits with 2.",
 		Example: "  tradewind-lab prices import data/gcp-2026 data/azure-2026",
 	}
 	a.StateFlag(c, &state)

@@ -36,14 +36,17 @@ func (a app) windtunnelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "windtunnel",
 		Short: "Measure how well schedulers share one cluster without a lock",
-		Long: "Simulates the wind tunnel of Feng et al. (ATC '21) in virtual time: many schedulers place tasks on the slots of one\n" +
-			"cluster. Each has its own, partly outdated view, and commits by conditional write. For each phase of load it\n" +
-			"prints how long tasks waited, the quality of the slots that they got, and how often two schedulers wanted the\n" +
-			"same slot.\n\n" +
-			"parsync keeps the state in partitions that schedulers refresh round robin. It takes the best slots until tasks wait\n" +
-			"longer than --switch, then the freshest; quality and latency only do one or the other. Without conflicts:\n" +
-			"static gives each scheduler its own partitions, lock gives a scheduler one partition for a turn. statesync\n" +
-			"refreshes everything at once, draws --candidates slots for a task and takes the best.",
+		Long: "Simulates many schedulers that place tasks on the slots of one cluster, as Feng et al. (ATC '21) do.\n" +
+			"Each scheduler decides by its own view of the cluster, parts of which are outdated, and commits with a\n" +
+			"conditional write. For each phase of load, the command prints how long tasks waited, the quality of\n" +
+			"the slots that they got, and how often two schedulers wanted the same slot.\n" +
+			"\n" +
+			"These policies decide which slots a scheduler takes. With parsync, quality and latency, the state has\n" +
+			"partitions, which a scheduler refreshes one after the other. quality takes the best slots, latency\n" +
+			"those of the partition that was refreshed last, and parsync the best slots until tasks wait longer\n" +
+			"than --switch, then as latency. statesync refreshes all partitions at once, draws --candidates slots\n" +
+			"for a task, and takes the best. static and lock have no conflicts: with static each scheduler has its\n" +
+			"own partitions, with lock it has one partition at a time.",
 		Example: "  tradewind-lab windtunnel                                          # the paper's five phases\n" +
 			"  tradewind-lab windtunnel --policy all -o svg > windtunnel.svg     # all policies, as a chart\n" +
 			"  tradewind-lab windtunnel --load 66,100,100/66,66,100 --policy parsync   # two classes of schedulers",
@@ -51,16 +54,18 @@ func (a app) windtunnelCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&o.config.Schedulers, "schedulers", 20, "number of parallel schedulers")
-	f.IntVar(&o.config.Partitions, "partitions", 40, "partitions of the cluster's state; more than schedulers")
-	f.IntVar(&o.config.Slots, "slots", 200_000, "slots of the cluster")
-	f.Float64Var(&o.config.Rate, "rate", 40_000, "tasks per second that all schedulers together can try to place")
+	f.IntVar(&o.config.Partitions, "partitions", 40, "number of partitions of the cluster's state; more than "+
+		"schedulers")
+	f.IntVar(&o.config.Slots, "slots", 200_000, "number of slots of the cluster")
+	f.Float64Var(&o.config.Rate, "rate", 40_000, "number of tasks that all schedulers together can try to place in a "+
+		"second")
 	f.StringVar(&o.load, "load", "50,80,95,80,50",
 		"percent of the rate that arrives in each phase; after a slash, the same for another class of schedulers")
 	f.Var(&o.phase, "phase", "virtual time of each phase")
 	f.StringSliceVar(&o.policies, "policy", []string{string(parsync.Adaptive)},
 		"parsync, latency, quality, static, lock, statesync, several of them or all")
 	f.Var(&o.gap, "gap", "virtual time between two refreshes of a slot's state by one scheduler")
-	f.Var(&o.limit, "switch", "wait from which parsync prefers fresh partitions to good slots")
+	f.Var(&o.limit, "switch", "waiting time after which parsync prefers fresh partitions to good slots")
 	f.Float64Var(&o.config.ScoreVariance, "score-variance", windtunnel.DefaultVariance,
 		"variance of the slots' scores, whose mean is 1")
 	f.Float64Var(&o.config.Alike, "alike", 0, "correlation of the scores within a partition, from 0 to 1")
