@@ -188,8 +188,8 @@ func (t *Task) CheckByNodes() error {
 	case len(t.NodeCounts()) == 0 && t.MaxNodes > 0:
 		return fault.New(fmt.Sprintf("has no time for %d to %d machines", t.Nodes, t.MaxNodes), "add one")
 	case len(t.NodeCounts()) == 0:
-		return fault.New(fmt.Sprintf("has no time for %d of its nodes", max(t.Nodes, 1)),
-			"add it, or write a range of nodes")
+		return fault.New(fmt.Sprintf("has no time for %d nodes", max(t.Nodes, 1)),
+			"add this number of nodes, or write a range of nodes")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (e *TimeEstimate) CheckOnly() error {
 	case !e.Only:
 		return nil
 	case e.Default > 0:
-		return fault.New("is a time and none", "write one of them")
+		return fault.New("is both a time and none", "write one of them")
 	case len(e.On) == 0 && e.FLOPs == 0:
 		return fault.New("is none, and no machine has a time", "add times, such as V100: 2h")
 	}
@@ -255,6 +255,6 @@ func (t *Task) CheckFLOPs() error {
 	if e.FLOPs == 0 || e.Default > 0 || len(e.On) > 0 || slices.ContainsFunc(t.Resources, accelerated) {
 		return nil
 	}
-	return fault.New("counts the work of accelerators, and the task requests none",
+	return fault.New("needs accelerators, but the task requests none",
 		"write resources: {accelerators: V100:1}, or a default time")
 }

@@ -95,9 +95,9 @@ func (j *Job) CheckGangs() (task int, err error) {
 			role := RoleVariable(j.Tasks[i].RoleName())
 			if first, twice := roles[role]; twice {
 				return i, fault.New(
-					fmt.Sprintf("has role %s of gang %s, whose hosts are in $TRADEWIND_HOSTS_%s like those of %s",
+					fmt.Sprintf("has role %s of gang %s, but its variable $TRADEWIND_HOSTS_%s is also that of %s",
 						fault.Quote(j.Tasks[i].RoleName()), fault.Quote(name), role, fault.Quote(j.Tasks[first].Name)),
-					"rename one, or give one replicas",
+					"rename one of the roles, or write one role with replicas",
 				)
 			}
 			roles[role] = i

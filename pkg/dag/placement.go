@@ -209,7 +209,7 @@ func (j *Job) checkPacks() (rule int, err error) {
 		}
 		for k := range j.Placement[:n] {
 			if q := &j.Placement[k]; q.Pack != "" && q.Plan() != p.Plan() && haveCommon(p.Of, q.Of) {
-				return n, fault.New(fmt.Sprintf("packs by %s tasks that another rule packs by %s", p.Pack, q.Pack),
+				return n, fault.New(fmt.Sprintf("packs tasks by %s, but another rule packs them by %s", p.Pack, q.Pack),
 					"name tasks in one of them, or pack all by "+string(LevelZone))
 			}
 		}
@@ -224,7 +224,7 @@ func (j *Job) checkPacks() (rule int, err error) {
 					continue
 				}
 				if orRegion(t.Within) != p.Plan() {
-					return n, fault.New(fmt.Sprintf("packs %s by %s, whose gang is within %s", fault.Quote(t.Name),
+					return n, fault.New(fmt.Sprintf("packs %s by %s, but its gang is within %s", fault.Quote(t.Name),
 						p.Pack,
 						orRegion(t.Within)), "set within: "+string(p.Plan())+" for the gang")
 				}

@@ -231,7 +231,7 @@ func parseAtLeast(s string, parse func(string) (Range, error)) (Range, error) {
 	switch {
 	case err != nil:
 	case exact && (r.Max == 0 || both):
-		err = fault.New(fault.Quote(s)+" is not one amount", "write =8 for exactly 8")
+		err = fault.New(fault.Quote(s)+" is not a single amount", "write =8 for exactly 8")
 	case !exact && !both:
 		r.Max = 0
 	}

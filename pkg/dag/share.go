@@ -68,7 +68,7 @@ func (t *Task) WhyNotShared() string {
 	case t.Time.FLOPs > 0:
 		return "its time depends on accelerators"
 	case t.Time.Only:
-		return "only the machines of its time fit"
+		return "it has times for some machines only"
 	case slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.Accelerator != "" }):
 		return "it has accelerators"
 	}

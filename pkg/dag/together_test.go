@@ -34,7 +34,7 @@ func TestValidateRejectsInvalidGangs(t *testing.T) {
 			j.Tasks[0].Within = WithinZone
 		}},
 		{`tasks.a.joins: cannot be combined with gang`, func(j *Job) { j.Tasks[0].Joins = "g" }},
-		{`tasks.b.gang: has role "A" of gang "g", whose hosts are in $TRADEWIND_HOSTS_A like those of "a"`, func(j *Job) {
+		{`tasks.b.gang: has role "A" of gang "g", but its variable $TRADEWIND_HOSTS_A is also that of "a"`, func(j *Job) {
 			j.Tasks[1].Role = "A"
 		}},
 		{`tasks.b.gang: has a different framework than "a"`, func(j *Job) { j.Tasks[1].Framework = Ray }},
@@ -203,9 +203,9 @@ func TestValidateRejectsInvalidPlacement(t *testing.T) {
 			j.Tasks[1].Nodes = 2
 			of(Placement{Pack: LevelZone, Of: ab}, Placement{Spread: LevelRegion, Of: ab})(j)
 		}},
-		{"placement[1]: packs by region tasks that another rule packs by rack", of(Placement{Pack: LevelRack, Of: ab},
+		{"placement[1]: packs tasks by region, but another rule packs them by rack", of(Placement{Pack: LevelRack, Of: ab},
 			Placement{Pack: LevelRegion, Of: []string{"b", "c"}})},
-		{`placement[0]: packs "a" by zone, whose gang is within region`, func(j *Job) {
+		{`placement[0]: packs "a" by zone, but its gang is within region`, func(j *Job) {
 			j.Tasks[0].Gang, j.Tasks[2].Gang = "g", "g"
 			of(Placement{Pack: LevelZone, Of: ab})(j)
 		}},

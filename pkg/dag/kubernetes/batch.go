@@ -155,7 +155,7 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 	if b.parallelism > 0 && b.parallelism < b.completions {
 		field, why := "completions", "pods do not run one after the other"
 		if b.sideBySide {
-			field, why = "parallelism", "is not acted on"
+			field, why = "parallelism", "is ignored"
 		}
 		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), field),
 			why+": as many pods run at a time as there is room for")

@@ -128,7 +128,7 @@ func (r *reader) setPriority(n *yaml.Node) error {
 func (r *reader) usePriority(name string, n *yaml.Node) {
 	value, ok := r.referenced.priorities[name]
 	if !ok {
-		r.warn(n, "is not acted on: there is no PriorityClass "+fault.Quote(name)+" in the file")
+		r.warn(n, "is ignored: there is no PriorityClass "+fault.Quote(name)+" in the file")
 		return
 	}
 	r.asks.priority = max(r.asks.priority, value)

@@ -85,7 +85,7 @@ func (r *reader) where() string {
 // warn adds a warning about the field that is being read.
 func (r *reader) warn(n *yaml.Node, why string) { r.job.Warn(yamlfile.PositionOf(n), r.where(), why) }
 
-const notActedOn = "is read but not acted on"
+const notActedOn = "is read but ignored"
 
 // ignored returns fields that have an effect only in a cluster; each gets a warning.
 func ignored[T any](r *reader, why string, names ...string) fields[T] {
@@ -105,7 +105,7 @@ func suspended[T any](r *reader) func(T, *yaml.Node) error {
 		if on, err := r.Boolean(n); err != nil || !on {
 			return err
 		}
-		r.warn(n, "is not acted on: the job's queue decides when it starts")
+		r.warn(n, "is ignored: the job's queue decides when it starts")
 		return nil
 	}
 }

@@ -65,7 +65,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 					order, err := r.Text(n)
 					if order == "InOrder" {
 						s.ordered = n
-						r.warn(n, "is not acted on: jobs that do not wait for the end of another start together")
+						r.warn(n, "is ignored: jobs that do not wait for the end of another start together")
 					}
 					if err == nil {
 						err = fault.CheckWord("order", order, "AnyOrder", "InOrder")
@@ -160,7 +160,7 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 					p.done = append(p.done, name)
 				case status == "Ready":
 					p.ready = append(p.ready, name)
-					r.warn(n, "is not acted on: it starts together with the one that it waits for")
+					r.warn(n, "is ignored: both start together")
 				default:
 					return fault.CheckWord("status", status, "Complete", "Ready")
 				}
@@ -310,7 +310,7 @@ func (r *reader) setPods(s *jobSet, p *setRole) *role {
 		r.job.Warn(
 			yamlfile.PositionOf(p.at),
 			fault.Join(b.path, "parallelism"),
-			"is not acted on: all pods start together",
+			"is ignored: all pods start together",
 		)
 	}
 	return &p.role

@@ -156,7 +156,7 @@ func (r *reader) pytorchJob(d *document) ([]*group, error) {
 		"nprocPerNode": r.processes,
 		"elasticPolicy": func(t *training, n *yaml.Node) error {
 			return readInto(r, n, fields[*training]{"nProcPerNode": r.processes}.
-				with(ignored[*training](r, "is not acted on: all replicas start together", "minReplicas", "maxReplicas",
+				with(ignored[*training](r, "is ignored: all replicas start together", "minReplicas", "maxReplicas",
 					"rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId", "rdzvConf", "standalone", "maxRestarts",
 					"metrics")), t)
 		},
@@ -216,7 +216,7 @@ func (r *reader) jaxJob(d *document) ([]*group, error) {
 
 func (r *reader) paddleJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "paddleReplicaSpecs", []string{"Master", "Worker"},
-		ignored[*training](r, "is not acted on: all replicas start together", "elasticPolicy"))
+		ignored[*training](r, "is ignored: all replicas start together", "elasticPolicy"))
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 func (r *reader) tfJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "tfReplicaSpecs", []string{"Chief", "Master", "Worker", "Evaluator", "PS"},
 		silentlyIgnored[*training]("successPolicy").
-			with(ignored[*training](r, "is not acted on: TF_CONFIG names all workers", "enableDynamicWorker")))
+			with(ignored[*training](r, "is ignored: TF_CONFIG names all workers", "enableDynamicWorker")))
 	if err != nil {
 		return nil, err
 	}

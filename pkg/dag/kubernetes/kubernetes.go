@@ -302,7 +302,7 @@ func (r *reader) otherKind(d *document, known map[string]workload) error {
 		return nil
 	}
 	if d.kind == "Queue" && d.group == schedulingGroup {
-		r.job.Warn(yamlfile.PositionOf(d.node), "", "Queue "+d.name+" is not made: tradewind convert prints the "+
+		r.job.Warn(yamlfile.PositionOf(d.node), "", "Queue "+d.name+" is not created: tradewind convert prints the "+
 			"commands for a file that has only queues")
 		return nil
 	}
@@ -317,7 +317,7 @@ func (r *reader) otherKind(d *document, known map[string]workload) error {
 			return r.Fault(d.node, d.version+" "+d.kind+" is unknown", "did you mean "+name+" of "+of+"?")
 		}
 	}
-	r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is not acted on")
+	r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is ignored")
 	return nil
 }
 

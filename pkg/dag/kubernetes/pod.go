@@ -113,7 +113,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 			return err
 		},
 		"imagePullSecrets": func(_ *podParts, n *yaml.Node) error {
-			r.warn(n, "is not acted on: give the login of a registry with --secret SKYPILOT_DOCKER_PASSWORD")
+			r.warn(n, "is ignored: give the login of a registry with --secret SKYPILOT_DOCKER_PASSWORD")
 			return nil
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
@@ -123,7 +123,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 			"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
 			"overhead", "preemptionPolicy", "tolerations", "hostUsers", "readinessGates"),
 	)
-	known.with(ignored[*podParts](r, "is not acted on: a machine outside the cluster has no rights in it",
+	known.with(ignored[*podParts](r, "is ignored: a machine outside the cluster has no rights in it",
 		"serviceAccountName", "serviceAccount"))
 	known["activeDeadlineSeconds"] = func(p *podParts, n *yaml.Node) error {
 		d, err := r.seconds(n)
@@ -179,7 +179,7 @@ func (r *reader) securityContext(n *yaml.Node) error {
 	}
 	for _, e := range entries {
 		if e.Key == "runAsUser" || e.Key == "runAsGroup" || e.Key == "fsGroup" || e.Key == "privileged" {
-			r.warn(n, "is not acted on: scripts run as root of their container")
+			r.warn(n, "is ignored: scripts run as root of their container")
 			return nil
 		}
 	}

@@ -93,7 +93,7 @@ func (r *reader) addPodGroups() error {
 				"than the %d that can start together", len(g.pods), dag.MaxGang), "write a Job with replicas"))
 		}
 		if g.least > 1 && g.least < len(g.pods) {
-			r.job.Warn(yamlfile.PositionOf(g.at), "spec.minMember", "is not acted on: all pods start together")
+			r.job.Warn(yamlfile.PositionOf(g.at), "spec.minMember", "is ignored: all pods start together")
 		}
 		before := len(r.job.Tasks)
 		for _, p := range g.pods {

@@ -124,7 +124,7 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 			if on, err := r.Boolean(n); err != nil || on {
 				return err
 			}
-			r.warn(n, "is not acted on: capacity above its share is reclaimed; set guarantee to keep it")
+			r.warn(n, "is ignored: capacity above its share is reclaimed; set guarantee to keep it")
 			return nil
 		},
 	}.with(silentlyIgnored[*Queue]("type")).
@@ -152,7 +152,7 @@ func (r *reader) amounts(to func(*Queue) (vcpu, gib *float64)) func(*Queue, *yam
 				continue
 			case e.Key != "cpu":
 				r.job.Warn(yamlfile.PositionOf(e.Name), fault.Join(r.where(), fault.KeyElement(e.Key)),
-					"is not acted on: queues limit vCPUs, memory and accelerators")
+					"is ignored: queues limit vCPUs, memory and accelerators")
 				continue
 			}
 			s, err := r.Text(e.Node)

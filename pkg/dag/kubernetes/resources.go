@@ -246,7 +246,7 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) error {
 	}
 	if p.vendor == "amd.com/gpu" {
 		return fault.Within("containers", r.Fault(p.vendorAt,
-			"does not name the GPU, and programs for one of AMD's run on no other",
+			"does not name the GPU, and programs for one GPU of AMD do not run on another",
 			"name it with nodeSelector: amd.com/gpu.product-name"))
 	}
 	whole := *res

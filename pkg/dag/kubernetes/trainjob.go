@@ -107,7 +107,7 @@ func (r *reader) trainer(t *trainJob, n *yaml.Node) (*trainer, error) {
 			return count(r, 1, jobtext.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
 		},
 		"numProcPerNode": func(_ *trainer, n *yaml.Node) (err error) { t.procs, err = r.Text(n); return err },
-	}.with(ignored[*trainer](r, "is not acted on: give its values with --secret", "secretRef")), s)
+	}.with(ignored[*trainer](r, "is ignored: give its values with --secret", "secretRef")), s)
 	return s, err
 }
 

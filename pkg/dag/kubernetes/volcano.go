@@ -108,7 +108,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	if ssh {
 		r.job.Warn(yamlfile.PositionOf(v.pluginAt["ssh"]), fault.Join(r.where(), "plugins.ssh"),
-			"is not acted on: pods do not have each other's keys")
+			"is ignored: pods do not have each other's keys")
 	}
 	if err := r.pods(n, total, maxPods); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	if !g.independent && v.minAvailable >= 0 && v.minAvailable < total {
 		r.job.Warn(yamlfile.PositionOf(v.minAt), fault.Join(r.where(), "minAvailable"),
-			"is not acted on: all pods start together")
+			"is ignored: all pods start together")
 	}
 	var hosts []podtext.Variable
 	if svc {
@@ -212,7 +212,7 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 		},
 		"policies": func(_ *role, n *yaml.Node) error { policies = n; return nil },
 		"dependsOn": func(_ *role, n *yaml.Node) error {
-			r.warn(n, "is not acted on: it starts together with the one that it waits for")
+			r.warn(n, "is ignored: both start together")
 			return nil
 		},
 	}.with(silentlyIgnored[*role]("topologyPolicy")).
@@ -295,7 +295,7 @@ func (r *reader) endPolicy(n *yaml.Node, events []string, action string, code in
 	for _, event := range events {
 		switch {
 		case slices.Contains([]string{"Unknown", "JobUnknown", "OutOfSync", "CommandIssued", "JobUpdated"}, event):
-			r.warn(n, "is not acted on: "+event+" does not happen here")
+			r.warn(n, "is ignored: "+event+" does not happen here")
 		case action == "CompleteJob" || event != "PodFailed" && event != "TaskFailed":
 			return r.Fault(n, action+" after "+event+" is not supported",
 				"the job ends after PodFailed, TaskFailed or an exitCode with AbortJob, "+

@@ -324,10 +324,11 @@ func (r *reader) addArrayEdges(a *dag.Array, members []int, n *yaml.Node, e dag.
 	to := r.parts[r.current].array
 	switch {
 	case to == nil:
-		return r.Fault(n, "each needs an array, and "+fault.Quote(r.parts[r.current].name)+" is none",
+		return r.Fault(n, "each needs an array, but "+fault.Quote(r.parts[r.current].name)+" is not an array",
 			"without each it waits for all members")
 	case !to.SameIndexes(a):
-		return r.Fault(n, fmt.Sprintf("each needs the same indexes, and these are %s and %s", a.Span(), to.Span()),
+		return r.Fault(n,
+			fmt.Sprintf("each needs the same indexes in both arrays, but they have %s and %s", a.Span(), to.Span()),
 			"without each it waits for all members")
 	}
 	return r.addEdgeFrom(members[0], n, e, l)

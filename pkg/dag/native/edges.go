@@ -242,7 +242,7 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 		return r.Fault(n, "there is no task "+fault.Quote(from), hint)
 	}
 	if e.Each {
-		return r.Fault(n, "each needs an array, and "+fault.Quote(from)+" is none", "remove each")
+		return r.Fault(n, "each needs an array, but "+fault.Quote(from)+" is not an array", "remove each")
 	}
 	return r.addEdgeFrom(parent, n, e, l)
 }
@@ -306,7 +306,7 @@ func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
 	return r.Fault(
 		n,
 		"task "+fault.Quote(r.job.Tasks[e.From].Name)+" is already named in after or inputs",
-		"write in one place what is read from it",
+		"name the task only in after, or only in inputs",
 	)
 }
 

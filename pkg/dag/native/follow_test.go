@@ -157,10 +157,10 @@ func TestSchemaRejectsWhatReaderRejects(t *testing.T) {
 		"does not wait for the same tasks", "has the same path as", "would be inside ", "would hide ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
 		"be mounted", "cannot be a mount point", "is not in a bucket", "is uploaded to a bucket", "is not a local path", "the task's checkpoints",
 		"only a task of a gang has within", "has a different within",
-		"machines of one task are in one", "no task is called", "tasks that another rule packs", "whose gang is within",
+		"machines of one task are in one", "no task is called", "but another rule packs them", "but its gang is within",
 		"but within is different", "no release of ", "has its own image", "is a service of ", "has no machine types", "cannot have ",
 		"executors on several machines", "a Spark task ", "Spark uses all", " executors (", "ordered alternatives", "depends on the place",
-		"a service", "waits for service", "cannot be combined with", "needs a p", "counts the work of accelerators", "needs weights", "unknown processor", "is a number of vCPUs", "are all 0", "cannot be combined with objective", "has its minimum above", "cannot be a range", "has no time for ", "cannot have a range",
+		"a service", "waits for service", "cannot be combined with", "needs a p", "needs accelerators, but", "needs weights", "unknown processor", "is a number of vCPUs", "are all 0", "cannot be combined with objective", "has its minimum above", "cannot be a range", "has no time for ", "cannot have a range",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

@@ -240,10 +240,10 @@ func TestUnknownFormats(t *testing.T) {
 // harmless lists the warnings that SkyPilot's published examples may get. No field that changes a job's result is
 // dropped.
 var harmless = []string{
-	"job_recovery: is not acted on: the plan decides where to move",
-	"spot_recovery: is not acted on: the plan decides where to move",
-	"runtime_version: is not acted on: the TPU has the default runtime",
-	"gcp_queued_resource: is not acted on: the broker waits for capacity",
+	"job_recovery: is ignored: the plan decides where to move",
+	"spot_recovery: is ignored: the plan decides where to move",
+	"runtime_version: is ignored: the TPU has the default runtime",
+	"gcp_queued_resource: is ignored: the broker waits for capacity",
 	"does not name the store of the bucket, so it is s3",
 	"is copied to $TRADEWIND_INPUTS before the task starts",
 	// submitting it is refused, because the variable has no value

@@ -24,7 +24,7 @@ type dependency struct {
 func readDependency(r *reader, s string) error {
 	if strings.Contains(s, "?") {
 		return fault.New("waits for one of several jobs, which is not supported",
-			"name those that it needs, with commas")
+			"name the jobs that it needs, separated by commas")
 	}
 	for _, one := range strings.Split(s, ",") {
 		kind, rest, named := strings.Cut(one, ":")

@@ -100,7 +100,7 @@ func (r *reader) warnMissing(script string, nodes int) {
 		after := len(strings.Join(lines[:r.pos.Line], ""))
 		if m := late.FindStringIndex(script[after:]); m != nil {
 			r.job.Warn(fault.PositionIn([]byte(script), after+m[0]), "",
-				"is a comment, as for Slurm: options stand before the first command")
+				"is ignored, as in Slurm: options must be before the first command")
 		}
 	}
 	set := prelude(&r.requirements, "job", nodes, "")
@@ -126,6 +126,6 @@ func (r *reader) warnMissing(script string, nodes int) {
 		}
 		known[name] = true
 		r.job.Warn(fault.PositionIn([]byte(script), m[0]), name,
-			"is read by the script and is not set here")
+			"is used by the script, but Tradewind does not set it")
 	}
 }

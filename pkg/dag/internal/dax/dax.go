@@ -113,7 +113,7 @@ func (r *reader) syntax(err error) error {
 		e.Line, e.Column, e.Reason = syntax.Line, 0, "is not XML: "+syntax.Msg
 	}
 	if strings.HasSuffix(e.Reason, "unexpected EOF") {
-		e.Reason = "is not XML: it ends too early"
+		e.Reason = "is not complete XML: the file ends too early"
 	}
 	if strings.Contains(err.Error(), "CharsetReader") {
 		e.Reason, e.Hint = "is in an encoding that is not supported", "save it as UTF-8"

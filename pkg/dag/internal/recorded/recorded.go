@@ -155,7 +155,7 @@ func (m *Importer) Finish() error {
 		j.Warn(
 			fault.Position{},
 			"",
-			fmt.Sprintf("%d of %d tasks have no run time: they stand in for %s, the default run time",
+			fmt.Sprintf("%d of %d tasks have no run time: each is planned with %s, the default run time",
 				unknown, len(j.Tasks), dag.FormatDuration(dag.DefaultTime)),
 		)
 	}

@@ -261,10 +261,10 @@ resources:
   job_recovery: {strategy: FAILOVER, max_restarts_on_errors: 2}
 `)
 	want := []string{
-		"sky.yaml:3:30: config.gcp.enable_gvnic: is read but not acted on",
-		"sky.yaml:10:11: resources.labels: is not acted on: machines have the labels of --tag",
-		"sky.yaml:13:28: resources.job_recovery.strategy: is not acted on: the plan decides where to move",
-		"sky.yaml:9:10: resources.ports: is read but not acted on",
+		"sky.yaml:3:30: config.gcp.enable_gvnic: is read but ignored",
+		"sky.yaml:10:11: resources.labels: is ignored: machines have the labels of --tag",
+		"sky.yaml:13:28: resources.job_recovery.strategy: is ignored: the plan decides where to move",
+		"sky.yaml:9:10: resources.ports: is read but ignored",
 	}
 	if !reflect.DeepEqual(j.Warnings, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))
@@ -306,7 +306,7 @@ file_mounts:
 	}
 	told := []string{
 		"sky.yaml:12:11: file_mounts./local: local sources without the name of a bucket are copied to the machine: " +
-			"what the task writes there stays on it",
+			"files that the task writes there stay on the machine",
 		"sky.yaml:2:29: inputs.s3://bucket/other: is copied to $TRADEWIND_INPUTS before the task starts",
 	}
 	if !reflect.DeepEqual(j.Warnings, told) {

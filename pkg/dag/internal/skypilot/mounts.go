@@ -200,7 +200,7 @@ func (r *reader) readStorageConfig(s *skyStorage, n *yaml.Node) error {
 			r.job.Warn(
 				yamlfile.PositionOf(n),
 				"file_mounts.config.mount_cached."+field,
-				"is not acted on: the agent "+
+				"is ignored: the agent "+
 					"chooses it",
 			)
 			return nil
@@ -298,8 +298,8 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 	}
 	if nameless {
 		r.job.Warn(yamlfile.PositionOf(n), field,
-			"local sources without the name of a bucket are copied to the machine: "+
-				"what the task writes there stays on it")
+			"local sources without the name of a bucket are copied to the machine: files that the task writes there stay on "+
+				"the machine")
 	}
 	return nil
 }

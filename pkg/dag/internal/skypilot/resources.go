@@ -119,9 +119,9 @@ func (r *reader) forResources() skyResourceFields {
 		},
 	}
 	for field, read := range map[string]func(*skyTask, *yaml.Node) error{
-		"disk_tier":        r.ignored("resources.disk_tier", "is not acted on: disks have the cloud's standard speed"),
-		"network_tier":     r.ignored("resources.network_tier", "is not acted on: networks have their standard speed"),
-		"labels":           r.ignored("resources.labels", "is not acted on: machines have the labels of --tag"),
+		"disk_tier":        r.ignored("resources.disk_tier", "is ignored: disks have the cloud's standard speed"),
+		"network_tier":     r.ignored("resources.network_tier", "is ignored: networks have their standard speed"),
+		"labels":           r.ignored("resources.labels", "is ignored: machines have the labels of --tag"),
 		"accelerator_args": r.readAcceleratorArgs,
 		"autostop":         r.readAutostop,
 		"local_disk":       r.refused("machines are not chosen by their local disks", "disk_size"),
@@ -146,9 +146,9 @@ func (r *reader) forResources() skyResourceFields {
 func (r *reader) readAcceleratorArgs(t *skyTask, n *yaml.Node) error {
 	const at = "resources.accelerator_args."
 	return yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*skyTask]{
-		"runtime_version":     r.ignored(at+"runtime_version", "is not acted on: the TPU has the default runtime"),
+		"runtime_version":     r.ignored(at+"runtime_version", "is ignored: the TPU has the default runtime"),
 		"tpu_name":            r.ignored(at+"tpu_name", notActedOn),
-		"gcp_queued_resource": r.ignored(at+"gcp_queued_resource", "is not acted on: the broker waits for capacity"),
+		"gcp_queued_resource": r.ignored(at+"gcp_queued_resource", "is ignored: the broker waits for capacity"),
 		"tpu_vm":              r.only(true, "programs run on the TPU's own machine"),
 	}, t)
 }
@@ -164,7 +164,7 @@ func (r *reader) readAutostop(t *skyTask, n *yaml.Node) error {
 			return err
 		}
 	}
-	r.job.Warn(yamlfile.PositionOf(n), "resources.autostop", "is not acted on: idle machines are always released")
+	r.job.Warn(yamlfile.PositionOf(n), "resources.autostop", "is ignored: idle machines are always released")
 	return nil
 }
 
@@ -389,7 +389,7 @@ func (r *reader) readImage(n *yaml.Node) (string, error) {
 // readRecovery reads the number of restarts from job_recovery. It ignores the strategy, because Tradewind's plan
 // decides where an interrupted task continues.
 func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
-	const byPlan = "is not acted on: the plan decides where to move"
+	const byPlan = "is ignored: the plan decides where to move"
 	if n.Kind != yaml.MappingNode {
 		return r.ignored(field, byPlan)(t, n)
 	}
@@ -504,7 +504,8 @@ func (r *reader) readChoice(
 	if has("infra") && (has("cloud") || has("region") || has("zone")) {
 		return fault.Within(
 			"infra",
-			r.Fault(n, "cannot be combined with cloud, region or zone", "infra has all three: remove the others"),
+			r.Fault(n, "cannot be combined with cloud, region or zone",
+				"infra names cloud, region and zone: remove the other fields"),
 		)
 	}
 	if has("cloud") { // the default region may belong to another cloud
@@ -585,7 +586,7 @@ func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) 
 			fault.New(unsupportedCloud(c.Cloud), supportedClouds)))
 	}
 	if c.memoryRatio > 0 && c.CPUs.Min == 0 && (len(c.accelerators) > 0 || c.InstanceType != "") {
-		r.job.Warn(yamlfile.PositionOf(n), path+".memory", "a ratio to cpus is not acted on without cpus")
+		r.job.Warn(yamlfile.PositionOf(n), path+".memory", "a ratio to cpus is ignored without cpus")
 	}
 	if err := r.zoneOfAccount(c); err != nil {
 		return err

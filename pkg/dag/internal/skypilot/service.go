@@ -101,7 +101,7 @@ func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService,
 	byLoad := func(field string) func(*skyService, *yaml.Node) error {
 		return func(_ *skyService, n *yaml.Node) error {
 			r.job.Warn(yamlfile.PositionOf(n), "service.replica_policy."+field,
-				"is not acted on: there is no scaling by load, and min_replicas replicas run")
+				"is ignored: there is no scaling by load, and min_replicas replicas run")
 			return nil
 		}
 	}

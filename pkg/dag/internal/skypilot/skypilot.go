@@ -24,7 +24,7 @@ const (
 )
 
 // notActedOn is the warning about a SkyPilot field that Tradewind ignores.
-const notActedOn = "is read but not acted on"
+const notActedOn = "is read but ignored"
 
 // reader reads the documents of a SkyPilot file.
 type reader struct {

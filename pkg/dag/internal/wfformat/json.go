@@ -78,7 +78,7 @@ func (r *jsonReader) token() (json.Token, error) {
 func (r *jsonReader) syntax(err error) error {
 	e := &dag.Error{Reason: "is not JSON: " + err.Error(), Cause: err}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		e.Reason = "is not JSON: it ends too early"
+		e.Reason = "is not complete JSON: the file ends too early"
 		r.start = len(r.data)
 	}
 	at := fault.PositionIn(r.data, r.start)
