@@ -25,9 +25,10 @@ func (a *app) backupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the broker's state into a file, also while it runs",
-		Long: "Copies the records of a broker in one process as of one moment, with the logs, outputs, checkpoints and\n" +
-			"uploaded files, into a gzipped tar archive. It has the key that opens the secrets of jobs, so its mode is\n" +
-			"0600; it has neither the user's token nor credentials of clouds.",
+		Long: "Copies the state of a broker that runs on this computer into a gzipped tar archive: its records as of\n" +
+			"one moment, logs, outputs, checkpoints and uploaded files. The archive contains the key that decrypts\n" +
+			"the secrets of jobs, so its mode is 0600. It does not contain the user's token and credentials of\n" +
+			"clouds.",
 		Example: "  tradewind backup state.tar.gz\n  tradewind backup nightly.tar.gz --force",
 		Args:    command.Args(1, 1),
 	}
@@ -61,9 +62,10 @@ func (a *app) restoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a state folder from a backup",
-		Long: "Checks a backup and makes a state folder from it, which must be new or empty. It ends the processes that\n" +
-			"still run on this computer for the folder that was copied; no broker may run there. The next broker on the\n" +
-			"new folder continues each unfinished job from its last checkpoint in the backup.",
+		Long: "Checks a backup and writes its content into a new or empty state folder (--state). First stop the\n" +
+			"broker of the folder from which the backup was made; tasks that it left running on this computer are\n" +
+			"ended. The next broker on the new folder continues each unfinished job from its last checkpoint in the\n" +
+			"backup.",
 		Example: "  tradewind restore state.tar.gz --state /srv/tradewind\n  tradewind up --state /srv/tradewind",
 		Args:    command.Args(1, 1),
 	}

@@ -28,8 +28,8 @@ type buyFlags struct {
 func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 	f := c.Flags()
 	f.StringSliceVar(&b.clouds, "clouds", nil,
-		"clouds to buy machines on, such as aws,lambda; add local to\n"+
-			"simulate the others here (default: simulate all clouds)")
+		"clouds to buy machines on, such as aws,lambda; add local to simulate the\n"+
+			"others here (default: simulate all clouds)")
 	_ = c.RegisterFlagCompletionFunc("clouds", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return append(cloudkit.Names(a.clouds.Kits), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
@@ -38,12 +38,12 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 		&b.publicURL,
 		"public-url",
 		"",
-		"URL where bought machines reach this broker: https://HOST of a tunnel or\ningress that forwards to its "+
-			"address",
+		"URL at which bought machines reach this broker: https://HOST of a tunnel or ingress that forwards to\n"+
+			"--addr",
 	)
 	awayFlag(c, b)
 	f.StringVar(&b.deployment, "deployment", "",
-		"name or tag prefix of bought machines (default: a name stored in the state\nfolder)")
+		"prefix of the names or tags of bought machines (default: stored in the state folder)")
 	agentsFlag(c, b)
 	f.DurationVar(&b.bootWithin, "boot-within", 0,
 		"maximum time from a machine's launch to its agent's first call, including\n"+
@@ -52,15 +52,15 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 
 func agentsFlag(c *cobra.Command, b *buyFlags) {
 	c.Flags().StringVar(&b.agents, "agents", "",
-		"folder with the agent programs for bought machines, as built by make agent\n"+
-			"(default: those of the package or of the clone that this program is in)")
+		"folder with the agents for bought machines, built by make agent (default:\n"+
+			"those of the package or clone from which this program runs)")
 	_ = c.MarkFlagDirname("agents")
 }
 
 func awayFlag(c *cobra.Command, b *buyFlags) {
 	c.Flags().DurationVar(&b.away, "away", 0,
-		"how long bought machines work on while this computer is away, without a public\n"+
-			"URL; then they end (default: 10m)")
+		"without --public-url: how long bought machines continue if this computer does\n"+
+			"not answer; then they end (default: 10m)")
 }
 
 // Limits of --away. URLs signed by Google are valid for at most 12 hours.
@@ -75,7 +75,7 @@ func (b *buyFlags) checkAway() error {
 	case b.away == 0:
 		return nil
 	case len(b.clouds) == 0:
-		return command.BadInput("name the clouds to buy on, too", "--away needs a cloud to buy machines on")
+		return command.BadInput("name the clouds with --clouds", "--away needs a cloud to buy machines on")
 	case b.publicURL != "":
 		return command.BadInput("leave out one of them", "--away is for brokers without --public-url")
 	case b.away < minAway || b.away > maxAway:

@@ -16,8 +16,9 @@ func (a *app) cancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel JOB...",
 		Short: "Cancel jobs and free their machines",
-		Long: "Cancels jobs: no more of their tasks start and their machines are freed. JOB is an ID, the beginning of\n" +
-			"one, or \"last\". If no broker is running, the job ends when the next one starts.",
+		Long: "Cancels jobs: their running tasks are stopped, no other tasks start, and their machines are released.\n" +
+			"JOB is an ID, the beginning of one, or \"last\". If no broker is running, the jobs are cancelled when\n" +
+			"the next broker starts.",
 		Example: "  tradewind cancel last\n  tradewind cancel train-infer --reason \"wrong data\"",
 		Args:    command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}

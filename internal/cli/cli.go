@@ -102,7 +102,7 @@ func (a *app) root() *cobra.Command {
 	a.logFormat = command.NewChoice("text", "text", "json")
 	root := &cobra.Command{
 		Use:           "tradewind",
-		Short:         "Run DAGs of batch tasks wherever in the clouds they cost least",
+		Short:         "Run DAGs of batch tasks on the machines that cost least",
 		Long:          "Tradewind runs each task of a DAG on the machine and market that cost least.",
 		Example:       "  tradewind init && tradewind run job.yaml   # write a job file and simulate it",
 		SilenceErrors: true,

@@ -20,9 +20,10 @@ func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config [FILE]",
 		Short: "Show the defaults of jobs and the limit for confirmation",
-		Long: "Shows the settings that apply to the job in FILE (default: to jobs in this folder), each with its source.\n" +
-			"They are in ~/.config/tradewind/config.yaml and in " + settings.BesideJob + " next to the job, which takes\n" +
-			"precedence, except that it can only lower confirmAbove. See docs/configuration.md.",
+		Long: "Shows the settings that apply to the job in FILE (default: to jobs in this folder), each with its\n" +
+			"source. Settings are in ~/.config/tradewind/config.yaml and in " + settings.BesideJob + " next to the\n" +
+			"job. The second file takes precedence, but it cannot raise confirmAbove, the cost above which a job\n" +
+			"needs a yes. See docs/configuration.md.",
 		Example: "  tradewind config\n  tradewind config jobs/train.yaml\n  tradewind config -o json",
 		Args:    command.Args(0, 1), ValidArgsFunction: command.CompleteFile,
 	}

@@ -29,7 +29,7 @@ type consent struct{ yes, dryRun bool }
 func consentFlags(c *cobra.Command) *consent {
 	o := &consent{}
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "start the job without a question, whatever it costs")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan and its possible cost, and start nothing")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan and its cost, and start nothing")
 	return o
 }
 

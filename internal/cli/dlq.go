@@ -24,8 +24,9 @@ func (a *app) dlqCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dlq",
 		Short: "List and redrive dead letters",
-		Long: "If a function cannot handle an event after several tries, the event is kept as a dead letter with the reason.\n" +
-			"Redriving a dead letter delivers it again, as if for the first time.",
+		Long: "The broker consists of functions that handle events. An event that a function cannot handle after\n" +
+			"several tries becomes a dead letter, with the reason. To redrive a dead letter means to deliver it\n" +
+			"again, as if for the first time.",
 		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n" +
 			"  tradewind dlq redrive --all --queue provision",
 	}
@@ -125,8 +126,8 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a dead letter",
-		Long: "Shows a dead letter: the reason and the event itself. An event that several functions could not handle is\n" +
-			"shown once for each function; --queue picks one.",
+		Long: "Shows a dead letter: the reason and the event itself. If several functions could not handle the event,\n" +
+			"it is shown once for each; --queue selects one function.",
 		Example: "  tradewind dlq show 01J8\n  tradewind dlq show 01J8 -o json | jq '.deadLetters[0].event.data'",
 		Args:    command.Args(1, 1),
 	}
@@ -201,8 +202,8 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redrive [ID]...",
 		Short: "Deliver dead letters again",
-		Long: "Delivers dead letters again and forgets their failed deliveries: those with the given IDs or, with --all,\n" +
-			"all of them, or all of one function. Fix the cause of the failure first.",
+		Long: "Delivers the dead letters with the given IDs again, as if for the first time; with --all, all dead\n" +
+			"letters, or with --queue all of one function. Fix the cause of the failure first.",
 		Example: "  tradewind dlq redrive 01J8 01J9\n  tradewind dlq redrive --all --queue provision\n" +
 			"  tradewind dlq redrive --all",
 	}

@@ -62,9 +62,9 @@ func DoctorCommand(app *command.App, find Find, check clouds.CheckFunc, names []
 	c := &cobra.Command{
 		Use:   "doctor [CLOUD...]",
 		Short: "Check that this computer has what the broker needs",
-		Long: "Checks the state folder, its broker, the network, the catalogue, the shell that tasks need, and whether there\n" +
-			"are credentials for clouds. Of named clouds it also reports what the account lacks, as `cloud check` does. It\n" +
-			"changes nothing. Exits with 1 if something required is missing.",
+		Long: "Checks this computer: the state folder and its broker, the network, the catalogue, the shell that\n" +
+			"tasks need, and credentials for clouds. For each CLOUD it also reports what is missing in the account,\n" +
+			"like `cloud check`. It changes nothing. Exits with 1 if something required is missing.",
 		Example: "  tradewind doctor\n  tradewind doctor aws gcp\n  tradewind doctor -o json",
 		Args:    command.Args(0, 100),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -19,16 +19,16 @@ func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain JOB",
 		Short: "Show the history of a job: every plan, attempt, price and reason",
-		Long: "Shows what happened to a job in order of time (every plan, every attempt with its cost and outcome,\n" +
-			"every place that was refused and why), then for each task why it runs where it does. What happens\n" +
-			"to several members of an array in a row is one line, unless --members is given. JOB is an ID, the\n" +
-			"beginning of one, or \"last\".",
+		Long: "Shows what happened to a job, in order of time: every plan, every attempt (one try of a task) with its\n" +
+			"cost and outcome, and every place that was refused, with the reason. Then shows for each task why it\n" +
+			"runs where it does. Equal entries of several members of an array are one line; --members shows each.\n" +
+			"JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind " +
 			"== \"preempted\")'",
 		Args: command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a row")
+	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a separate row")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {

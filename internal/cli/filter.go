@@ -30,7 +30,8 @@ type filter struct {
 func (f *filter) flags(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.states, "job-state", nil, "list only jobs in these states: running,waiting")
 	c.Flags().StringVar(&f.queue, "queue", "", "list only jobs of this queue")
-	c.Flags().StringVar(&f.name, "name", "", "list only jobs with this name; * stands for any text, ? for a character")
+	c.Flags().StringVar(&f.name, "name", "", "list only jobs with this name; * stands for any text, ? for one "+
+		"character")
 	c.Flags().IntVar(&f.limit, "limit", 20, "maximum number of jobs to list")
 	_ = c.RegisterFlagCompletionFunc("job-state", cobra.FixedCompletions(jobStates, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -39,18 +39,18 @@ func InitCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Ask three questions and write a job file that runs",
-		Long: "Asks what to run, what a machine needs for it and about how long it takes, and writes a job file (default\n" +
-			"job.yaml) that runs as it is. An empty answer takes the default in brackets. If the command mentions files\n" +
-			"of this folder, the job uploads the folder. You can also answer with flags, or with lines on " +
-			"standard input.",
+		Long: "Asks three questions: which command to run, which machine it needs, and about how long it takes.\n" +
+			"Writes a job file (default job.yaml) that you can run without changes. An empty answer takes the\n" +
+			"default in brackets. If the command names files of this folder, the job uploads the folder. You can\n" +
+			"also answer with flags, or with lines on standard input.",
 		Example: "  tradewind init\n" +
 			"  tradewind init train.yaml --run 'python3 train.py' --needs 'A100' --time 2h\n" +
 			"  tradewind init --needs '8 CPUs, 32 GB' </dev/null",
 		Args:              command.Args(0, 1),
 		ValidArgsFunction: command.CompleteFile,
 	}
-	c.Flags().StringVar(&f.run, "run", "", "command to run, instead of asking")
-	c.Flags().StringVar(&f.needs, "needs", "", "what a machine needs: 8 CPUs, 32 GB, A100, V100:4")
+	c.Flags().StringVar(&f.run, "run", "", "the command to run (answers the first question)")
+	c.Flags().StringVar(&f.needs, "needs", "", "the machine that it needs: 8 CPUs, 32 GB, A100, V100:4")
 	c.Flags().StringVar(&f.time, "time", "", "about how long it takes: 10m, 2h")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite an existing file")
 	f.output = command.OutputFlag(c)

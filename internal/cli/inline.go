@@ -77,7 +77,7 @@ func (o *inline) file(words []string) ([]byte, error) {
 	}
 	if script := missingScript(".", words); script != "" {
 		return nil, command.BadInput("change into the folder of "+script+", or correct its name; write the absolute "+
-			"path of a file that the image has", "the command starts %s, and no such file exists here", script)
+			"path of a file that the image has", "the command starts %s, which does not exist in this folder", script)
 	}
 	line := words[0]
 	if len(words) > 1 {

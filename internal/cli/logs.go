@@ -25,10 +25,10 @@ func (a *app) logsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs JOB [TASK]",
 		Short: "Show what tasks printed",
-		Long: "Shows the output of a task, or of all tasks of a job with each line prefixed by its task's name. With\n" +
-			"--follow it continues with new output, through every attempt. Of a task that failed on one of several\n" +
-			"machines, it shows the output of the first machine that failed, unless --rank names one. JOB is an ID,\n" +
-			"the beginning of one, or \"last\".",
+		Long: "Shows the output of a task. Without TASK, shows the output of all tasks of the job, and begins each\n" +
+			"line with the name of its task. With --follow, shows new output until the task has finished, also\n" +
+			"after retries. If a task on several machines failed, shows the output of the machine that failed\n" +
+			"first; --rank selects another. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs last train -n 20\n" +
 			"  tradewind logs last train --since 10m --timestamps\n" +
 			"  tradewind logs train-infer train --attempt 1 --rank 3",
@@ -36,8 +36,8 @@ func (a *app) logsCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	f.BoolVarP(&o.Follow, "follow", "f", false, "continue with new output until the task has finished")
-	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
+	f.BoolVarP(&o.Follow, "follow", "f", false, "show new output until the task has finished")
+	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt, which is one try of the task (default: the latest)")
 	f.IntVar(&o.Rank, "rank", 0,
 		"machine of a task that runs on several, counted from 0 (default: the one that\nfailed, or 0)")
 	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines; 0 is none (default: all)")

@@ -15,13 +15,13 @@ func machinesCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use: "machines", Short: "Show the machines that were bought, what they cost and how well they are used",
-		Long: "Lists the machines of the newest 500 jobs: for one attempt of a task, or a worker that tasks of a job share.\n" +
-			"UTILISATION is the part of a machine's vCPU hours that tasks held; BOOT and IDLE are the parts of its cost before\n" +
-			"it was up, and for vCPUs that no task held.",
+		Long: "Lists the machines of the newest 500 jobs. A machine runs one attempt of a task, or several tasks of a\n" +
+			"job that share it. UTILISATION is the share of the machine's vCPU hours that tasks had reserved. BOOT\n" +
+			"is the part of its cost until it was up, IDLE the part for vCPUs that no task had reserved.",
 		Example: "  tradewind machines\n  tradewind machines --all\n  tradewind machines --all -o json",
 		Args:    command.Args(0, 0),
 	}
-	c.Flags().BoolVar(&all, "all", false, "also machines that have ended")
+	c.Flags().BoolVar(&all, "all", false, "also list machines that have ended")
 	output := command.OutputFlag(c)
 	brokers.command(app, c, func(ctx context.Context, b WatchBroker) error {
 		list, err := b.Machines(ctx, all)
@@ -38,7 +38,7 @@ func machinesCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 			return nil
 		}
 		if list.Partial {
-			app.Tell("there were too many jobs or attempts: these are machines of the newest jobs")
+			app.Tell("the list is incomplete: it has only the machines of the newest jobs")
 		}
 		return app.PrintTable(machineTable(list))
 	})

@@ -22,14 +22,15 @@ func marketsCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 	var bids bool
 	c := &cobra.Command{
 		Use: "markets", Short: "Show prices, forecasts and bids of spot machines",
-		Long: "Lists the spot markets that the broker has data about: the price, the forecast for six hours ahead (the mean\n" +
-			"and the range that it leaves one time in ten on each side), how often machines that tasks held there were\n" +
-			"interrupted, how often none were available, and the bids. -o json has more hours.",
+		Long: "Lists the spot markets of which the broker has data. For each it shows the price; the forecast for six\n" +
+			"hours ahead, with its mean and a range that the price leaves one time in ten on each side; how often\n" +
+			"machines of tasks were interrupted; how often no machine was available; and the bids. -o json has more\n" +
+			"hours.",
 		Example: "  tradewind markets\n  tradewind markets --only us-east-1 --bids\n  tradewind markets -o json",
 		Args:    command.Args(0, 0),
 	}
 	c.Flags().StringVar(&only, "only", "", "only markets whose name, CLOUD/REGION/ZONE/TYPE, contains this text")
-	c.Flags().BoolVar(&bids, "bids", false, "only markets on which attempts hold machines now")
+	c.Flags().BoolVar(&bids, "bids", false, "only markets on which tasks have machines now")
 	output := command.OutputFlag(c)
 	brokers.command(app, c, func(ctx context.Context, b WatchBroker) error {
 		list, err := b.Markets(ctx)
@@ -44,10 +45,10 @@ func marketsCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 		case output.JSON():
 			return app.PrintJSON(list)
 		case all == 0:
-			app.Tell("there is no data about spot markets yet: refresh adds prices, buying there adds the rest")
+			app.Tell("there is no data about spot markets yet: `tradewind catalog refresh` adds prices, buying adds the rest")
 			return nil
 		case len(list.Markets) == 0:
-			app.Tell("none of %s matches", text.Count(all, "market"))
+			app.Tell("no market matches (of %d)", all)
 			return nil
 		}
 		return app.PrintTable(marketTable(list.Markets))

@@ -48,7 +48,7 @@ func TestBeginnerMistakes(t *testing.T) {
 		{"plan " + at("odd.yaml"), command.ExitBadInput, []string{"odd.yaml:3:", `tasks.a.resources`, `unknown accelerator "H1OO"`}},
 		{"plan " + at("late.sbatch"), command.ExitBadInput, []string{"not a Slurm batch script", "before its first command"}},
 		{"plan " + at("image.yaml"), command.ExitDone, []string{":3:", "a container image is written docker:python:3.12"}},
-		{"plan " + at("in/a.sbatch"), command.ExitDone, []string{"train.py and 1 more will be missing where it runs"}},
+		{"plan " + at("in/a.sbatch"), command.ExitDone, []string{"train.py and 1 more will be missing on the machine"}},
 		{"convert " + at("in/sky.yaml") + " --out " + at("out/job.yaml"), command.ExitBadInput, []string{"out"}},
 		{"convert " + at("in/sky.yaml") + " --out " + at("job.yaml"), command.ExitDone, nil},
 		{"plan " + at("all.yaml"), command.ExitBadInput, []string{":3:8: queue", ":5:25: tasks.a.workdir", ":5:40: tasks.a.inputs[0]",

@@ -15,8 +15,8 @@ import (
 // onFlags adds to run the flags of a broker that buys machines and has no public address.
 func (a *app) onFlags(c *cobra.Command, b *buyFlags) {
 	c.Flags().StringSliceVar(&b.clouds, "on", nil,
-		"clouds to buy machines on, with this computer's credentials: aws,gcp. The command sets\n"+
-			"them up if needed, and they need no way to this computer (docs/laptop.md)")
+		"clouds to buy machines on, with this computer's credentials: aws,gcp. Sets\n"+
+			"them up if needed; this computer needs no public address (docs/laptop.md)")
 	_ = c.RegisterFlagCompletionFunc("on", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return cloudkit.Names(a.clouds.Kits), cobra.ShellCompDirectiveNoFileComp

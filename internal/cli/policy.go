@@ -15,9 +15,9 @@ func PolicyCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
 		Short: "Check a scheduling policy",
-		Long: "A policy is a file of actions and plugins that decide which waiting task is admitted first, and which tasks must\n" +
-			"give up machines for others. `tradewind up --policy FILE` uses one. See docs/scheduling.md for its " +
-			"contents.",
+		Long: "A scheduling policy is a file with actions and plugins. They decide which waiting task starts first,\n" +
+			"and which running tasks must give up machines for others. `tradewind up --policy FILE` uses a policy.\n" +
+			"See docs/scheduling.md for its contents.",
 		Example: "  tradewind queue policy check policy.yaml",
 	}
 	command.Group(c)
@@ -29,10 +29,8 @@ func checkCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check the policy in a file",
-		Long: "Reads a policy like the broker does, and lists the parts that have no effect. If the policy is " +
-			"invalid, it " +
-			"exits with 2\n" +
-			"and prints the line and field. - is standard input.",
+		Long: "Reads a policy as the broker does, and lists the parts that have no effect. Exits with 2 and prints\n" +
+			"the line and field if the policy is invalid. - is standard input.",
 		Example: "  tradewind queue policy check policy.yaml\n" +
 			"  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
 		Args:              command.Args(1, 1),

@@ -21,9 +21,9 @@ func (a *app) poolCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pool",
 		Short: "Lend your own machines to the broker",
-		Long: "A pool holds machines that you already have: your own, reserved, or kept warm. Tasks run on them if that\n" +
-			"costs less than buying. A machine is in a pool as long as `tradewind pool join` runs on it.\n" +
-			"See docs/scheduling.md.",
+		Long: "A pool contains machines that you already have, for example your own servers. A task runs on one of\n" +
+			"them if this costs less than buying a machine. A machine is in the pool as long as `tradewind pool\n" +
+			"join` runs on it. See docs/scheduling.md.",
 		Example: "  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n" +
 			"  tradewind pool join lab      # on each machine, until Ctrl-C\n" +
 			"  tradewind pool list\n  tradewind pool drain lab m1 --now\n  tradewind pool remove lab",
@@ -157,9 +157,9 @@ func (a *app) poolAddCommand() *cobra.Command {
 	var p apitypes.PoolSettings
 	c := &cobra.Command{
 		Use: "add NAME", Short: "Create or change a pool, and print how machines join",
-		Long: "Creates a pool, or changes its settings; settings whose flag you leave out stay unchanged. Each call\n" +
-			"writes a new join token to a file that only you can read, and prints the command that a machine joins\n" +
-			"with. The token is valid for a day; machines that have joined no longer need it.",
+		Long: "Creates a pool, or changes its settings; settings without a flag stay unchanged. Each call also writes\n" +
+			"a new join token to a file that only you can read, and prints the command with which a machine joins.\n" +
+			"The token is valid for a day; machines that have joined no longer need it.",
 		Example: "  tradewind pool add lab                                     # machines that cost nothing\n" +
 			"  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n" +
 			"  tradewind pool add lab -o json | jq -r .join.command",
@@ -170,9 +170,9 @@ func (a *app) poolAddCommand() *cobra.Command {
 	f.Var(&price{command.Money{Parse: dag.ParseAmount}, &p.USDPerHour}, "usd-per-hour",
 		"cost of an hour of a whole machine: 0.02, '0.02 USD' or '$0.02'; 0 means already paid")
 	f.StringVar(&p.Place, "place", "",
-		"`CLOUD:REGION` of the machines, to estimate the cost of moving data; empty means unspecified")
+		"`CLOUD:REGION` in which the machines are, for the cost of moving data; empty means unknown")
 	f.IntVar(&p.Partitions, "partitions", 0,
-		"number of records to divide its machines into, for more parallel sessions; 0 means 8")
+		"number of records for the pool's machines; more let more scheduling sessions run in parallel; 0 means 8")
 	f.StringVar(&p.Description, "description", "", "description for people")
 	f.StringVar(&tokenFile, "token-file", "", "`FILE` to write the token to (default: in the state folder)")
 	output := command.OutputFlag(c)

@@ -16,8 +16,8 @@ func (a *app) poolDrainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drain POOL [MACHINE]",
 		Short: "Stop placing tasks on a pool or a machine, or empty it",
-		Long: "Places no new tasks on a pool, or on one of its machines; running tasks run to their end. With --now they\n" +
-			"save their work, as before an interruption, stop, and resume elsewhere. --undo accepts tasks " +
+		Long: "Stops placing tasks on a pool, or on one of its machines. Running tasks continue to their end; with\n" +
+			"--now they save their work, stop, and resume elsewhere. With --undo, the pool or machine accepts tasks\n" +
 			"again.",
 		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n" +
 			"  tradewind pool drain lab m1 --undo",
@@ -86,9 +86,9 @@ func (a *app) poolRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove POOL [MACHINE]",
 		Short: "Remove a pool, or a machine from it",
-		Long: "Removes a machine from a pool, or the pool with all its machines. The machine's credentials become invalid;\n" +
-			"to come back it must join again. A machine that still runs tasks is not removed:\n" +
-			"drain it first.",
+		Long: "Removes a machine from a pool, or the pool with all its machines. A machine that still runs tasks is\n" +
+			"not removed: drain it first. The token of a removed machine becomes invalid: to use the machine again,\n" +
+			"run `tradewind pool join` on it with a new join token.",
 		Example: "  tradewind pool remove lab m1\n  tradewind pool drain lab --now && tradewind pool " +
 			"remove lab",
 		Args:              command.Args(1, 2),

@@ -40,13 +40,15 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join POOL",
 		Short: "Lend this machine to a pool until stopped",
-		Long: "Lends this machine to a pool. It reports its processors, memory and GPUs (as nvidia-smi lists them) and runs the\n" +
-			"tasks that the broker places on it, as the user who runs this command and without isolation between tasks.\n" +
-			"On Ctrl-C the tasks save their work and resume elsewhere, and the machine leaves the pool; a second Ctrl-C\n" +
-			"kills them at once. If this command was killed, start it again with the same folder: it finds running tasks.\n" +
+		Long: "Lends this machine to a pool. The machine offers its processors, memory and GPUs (those that\n" +
+			"nvidia-smi lists), and runs the tasks that the broker places on it. Tasks run as the user who runs\n" +
+			"this command, and are not isolated from each other. On Ctrl-C the machine leaves the pool: its tasks\n" +
+			"save their work and resume elsewhere. A second Ctrl-C kills them at once. If this command was killed,\n" +
+			"start it again with the same folder: it finds the tasks that still run.\n" +
 			"\n" +
-			"On the broker's own computer you need no flags. On another one, --endpoint names the broker and --token-file\n" +
-			"the token that `tradewind pool add` wrote. A machine needs the token only once.",
+			"On the computer of the broker you need no flags. On any other machine, name the broker with\n" +
+			"--endpoint, and the join token that `tradewind pool add` wrote with --token-file. A machine needs this\n" +
+			"token only the first time.",
 		Example: "  tradewind pool join lab\n  tradewind pool join lab --name m1 --cpus 8 --memory 30 --label arch=arm64\n" +
 			"  tradewind pool join lab --gpu V100:2 --type dgx\n" +
 			"  tradewind pool join lab --endpoint https://abc.execute-api.us-east-1.amazonaws.com --token-file " +
@@ -57,12 +59,13 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	a.brokerFlags(c, &f.state)
 	fs := c.Flags()
 	fs.StringVar(&f.name, "name", "", "name of the machine in the pool (default: this computer's name)")
-	fs.StringVar(&f.kind, "type", "", "instance type that tasks can ask for (default: machine)")
+	fs.StringVar(&f.kind, "type", "", "instance type with which tasks can ask for this machine (default: machine)")
 	fs.Float64Var(&f.cpus, "cpus", 0, "vCPUs for tasks (default: all)")
 	fs.Float64Var(&f.memory, "memory", 0, "memory for tasks, `GIB` (default: all)")
 	fs.StringVar(&f.gpu, "gpu", "",
 		"accelerators for tasks, such as V100:2, or none (default: all that nvidia-smi lists)")
-	fs.StringToStringVar(&f.labels, "label", nil, "label `NAME=VALUE` of the machine; arch is set already")
+	fs.StringToStringVar(&f.labels, "label", nil, "label `NAME=VALUE` of the machine; the label arch is set "+
+		"automatically")
 	fs.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the join token; - is standard input")
 	_ = c.MarkFlagFilename("token-file")
 	fs.StringVar(&f.dir, "dir", "", "folder for the tasks (default: in the state folder)")

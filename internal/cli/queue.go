@@ -17,9 +17,9 @@ import (
 func (a *app) queueCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "queue", Short: "List queues, set their quotas and shares, explain why a job waits",
-		Long: "Jobs wait in queues. A queue's quota limits how many tasks, and how many vCPUs, may hold machines at " +
-			"once. Child\n" +
-			"queues share their parent's quota, by weight or by deserved amounts. See docs/scheduling.md.",
+		Long: "Jobs wait in queues. The quota of a queue limits what its tasks may use at the same time: the number\n" +
+			"of tasks with machines, vCPUs and other resources. Child queues share the quota of their parent, by\n" +
+			"weight or by deserved amounts. See docs/scheduling.md.",
 		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256\n" +
 			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
@@ -64,8 +64,8 @@ func (a *app) queueSetCommand() *cobra.Command {
 	return a.queueSettingsCommand(&cobra.Command{
 		Use:   "set NAME",
 		Short: "Create a queue or change its quota and share",
-		Long: "Creates a queue, or changes its settings; settings whose flag you leave out stay unchanged.\n" +
-			"Running tasks keep their machines.",
+		Long: "Creates a queue, or changes its settings; settings without a flag stay unchanged. Running tasks keep\n" +
+			"their machines.",
 		Example: "  tradewind queue set research --max-running 20\n  tradewind queue set research --max-vcpu 0   # no limit\n" +
 			"  tradewind queue set vision --parent research --deserved 96 --guaranteed 32\n" +
 			"  tradewind queue set research --max usd-per-month=500",
@@ -90,19 +90,21 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f := c.Flags()
 	Count(f, &q.MaxRunning, "max-running", "maximum tasks that hold machines at once; 0 means no limit")
 	Amount(f, &q.MaxVCPU, "max-vcpu", "maximum vCPUs that they hold; 0 means no limit")
-	f.StringVar(&q.Parent, "parent", "", "parent queue, whose quota it shares with its siblings; empty means none")
+	f.StringVar(&q.Parent, "parent", "", "parent queue, whose quota all its child queues share; empty means none")
 	Count(f, &q.Weight, "weight", "its weight among its siblings; 0 means 1")
 	var of limits
-	f.Var(&of.most, "max", "maximum it may hold: vcpus, memory (GiB) or an accelerator, as in memory=512,A100=8; "+
-		"or spend in a calendar month (UTC): usd-per-month=500; 0 means no limit")
+	f.Var(&of.most, "max", "maximum that tasks of the queue may have at the same time: vcpus, memory (GiB) or an "+
+		"accelerator, as in memory=512,A100=8; or may cost in a calendar month (UTC): usd-per-month=500; 0 means no limit")
 	f.Var(&of.deserved, "deserved",
-		"what it may reclaim from its siblings: vCPUs, or like --max; 0 means its share by weight")
-	f.Var(&of.guaranteed, "guaranteed", "what is reserved for it even while unused: vCPUs, or like --max")
+		"share of the parent's quota that the queue can take back from other child queues: vCPUs, or like --max; 0 means "+
+			"its share by weight")
+	f.Var(&of.guaranteed, "guaranteed", "amount that is reserved for the queue even while unused: vCPUs, or like --max")
 	f.BoolVar(&q.Preempt, "preempt", false,
-		"jobs of higher priority take machines from jobs of lower priority, whose work is saved first")
-	f.BoolVar(&q.Closed, "closed", false, "admit no tasks")
+		"jobs with a higher priority may take machines from jobs with a lower one, which save their work first")
+	f.BoolVar(&q.Closed, "closed", false, "start no tasks of the queue")
 	f.Var(&keep{into: &q.Keep}, "keep",
-		"how long to keep its finished jobs: 90d, or forever; empty leaves it to the parent queue or the broker")
+		"how long to keep finished jobs of the queue: 90d, or forever; empty means as the parent queue, else as the "+
+			"broker")
 	f.StringVar(&q.Description, "description", "", "description for people")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -192,11 +194,10 @@ func (a *app) queueExplainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain JOB",
 		Short: "Explain why a job waits",
-		Long: "Explains why a job's tasks wait in their queue: its quota or that of a parent queue, capacity " +
-			"guaranteed to " +
-			"others,\n" +
-			"the job's budget, a place that is currently avoided, or a plan in progress. It evaluates the same rules as the\n" +
-			"scheduler and changes nothing. JOB is an ID, the beginning of one, or \"last\".",
+		Long: "Explains why tasks of a job wait in their queue. Reasons are the quota of the queue or of a parent\n" +
+			"queue, capacity that is guaranteed to other queues, the job's budget, a place that is avoided at the\n" +
+			"moment, or a plan in progress. The command uses the rules of the scheduler and changes nothing. JOB is\n" +
+			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r " +
 			"'.tasks[].reasons[]'",
 		Args:              command.Args(1, 1),

@@ -29,15 +29,16 @@ func (a *app) removeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm JOB...",
 		Short: "Remove finished jobs with their logs and outputs",
-		Long: "Removes finished jobs: their records, their logs and the outputs in the broker's own store. Outputs at a\n" +
-			"URI of the job file stay. `usage` and learned run times stay, too. JOB is an ID, the beginning of one, or\n" +
-			"\"last\". It asks before it removes anything; a script needs --yes.",
+		Long: "Removes finished jobs: their records, their logs, and their outputs in the broker's own store. Outputs\n" +
+			"at a URI of the job file, the figures of `tradewind usage`, and learned run times stay. JOB is an ID,\n" +
+			"the beginning of one, or \"last\". The command asks before it removes anything; in a script, use --yes.",
 		Example: "  tradewind rm train-infer\n  tradewind rm --all-finished --older-than 30d --yes",
 		Args:    command.Args(0, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVar(&o.finished, "all-finished", false, "remove every finished job")
-	c.Flags().Var(&o.olderThan, "older-than", "of these jobs, remove only those that finished this long ago: 12h, 30d")
+	c.Flags().Var(&o.olderThan, "older-than", "with --all-finished: remove only jobs that finished at least this long "+
+		"ago: 12h, 30d")
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "remove without a question")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {

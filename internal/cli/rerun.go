@@ -16,10 +16,10 @@ func (a *app) rerunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rerun JOB...",
 		Short: "Submit jobs again, as new ones",
-		Long: "Submits jobs again, each as a new job, and prints the new IDs. The values of submitted secrets are not\n" +
-			"kept: submit such a job with `tradewind submit` instead. With --failed, only the tasks of a finished\n" +
-			"job run that failed or never ran; the new job reads the outputs of the others. JOB is an ID, the\n" +
-			"beginning of one, or \"last\".",
+		Long: "Submits jobs again, each as a new job, and prints the new IDs. With --failed, the new job runs only\n" +
+			"the tasks that failed or never ran in the finished job, and reads the outputs of the other tasks. A\n" +
+			"job whose secrets were submitted as values cannot be rerun, because the values are not kept: use\n" +
+			"`tradewind submit`. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind rerun last\n  tradewind rerun --failed last\n" +
 			"  tradewind status -w $(tradewind rerun train-infer)",
 		Args: command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
@@ -28,7 +28,7 @@ func (a *app) rerunCommand() *cobra.Command {
 	c.Flags().StringVar(&key, "key", "",
 		"idempotency key: calls with the same key create only one new job (default: a new key)")
 	c.Flags().BoolVar(&failed, "failed", false, "run only the tasks that failed or never ran")
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "start the job again without a question, whatever it cost")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "start the job again without a question, whatever it costs")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if key != "" && len(given) > 1 {

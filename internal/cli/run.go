@@ -47,15 +47,19 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE [-- ARG...] | run [flags] -- COMMAND [ARG...]",
 		Short: "Plan a DAG, run it and follow it",
-		Long: "Plans the DAG in FILE, runs it and shows its progress until it has finished. FILE is Tradewind or SkyPilot\n" +
+		Long: "Plans the DAG in FILE, runs it and shows its progress until it has finished. FILE is Tradewind or " +
+			"SkyPilot\n" +
 			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
 			"- is standard input. Without a FILE, the command after -- is the only task of the job, and --cpus, --memory,\n" +
-			"--gpus, --disk and --time say what it needs.\n\n" +
-			"If a broker is running for the state folder (`tradewind up`), it gets the job; otherwise this command runs\n" +
-			"its own broker until it ends. Then Ctrl-C asks whether to leave, cancel or stay; without a terminal it cancels\n" +
-			"the job and frees its machines. A second one exits at once. A job of another broker continues.\n\n" +
-			"If that broker buys machines, the command first shows the plan and asks. Without a terminal it needs --yes\n" +
-			"for a job that costs more than the limit in `tradewind config`.",
+			"--gpus, --disk and --time say what it needs.\n" +
+			"\n" +
+			"If a broker is running for the state folder (`tradewind up`), it runs the job, and the job continues\n" +
+			"after Ctrl-C. Otherwise this command starts its own broker, which ends with the job. Then Ctrl-C asks\n" +
+			"whether to leave, cancel or stay; without a terminal it cancels the job and frees its machines. A\n" +
+			"second Ctrl-C exits at once.\n" +
+			"\n" +
+			"If the broker buys machines, the command first shows the plan and asks for a yes. Without a terminal,\n" +
+			"a job that costs more than confirmAbove in `tradewind config` needs --yes.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
 			"  tradewind run job.yaml --on aws --away 30m   # on real machines, without a public address\n" +

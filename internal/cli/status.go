@@ -24,10 +24,12 @@ func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [JOB]",
 		Short: "List the jobs, or show one with its tasks",
-		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
-			"cost. An array is one row with counts, unless --members is given. JOB is an ID, the beginning of one, or\n" +
-			"\"last\". With --watch it follows the job until it has finished.\n--job-state, --queue and --name list only some jobs; with them, --watch repeats the list.\n" +
-			"-o wide cuts nothing, -o name prints only the IDs.",
+		Long: "Lists the jobs, newest first. With JOB, shows one job: its tasks, where each runs, how often it was\n" +
+			"tried, and its cost. JOB is an ID, the beginning of one, or \"last\". An array is one row with counts;\n" +
+			"--members shows each member.\n" +
+			"\n" +
+			"--watch follows the job until it has finished. --job-state, --queue and --name list only some jobs;\n" +
+			"with them, --watch repeats the list. -o wide shows columns in full, -o name prints only the IDs.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
 			"  tradewind status last -o json | jq .spentUSD\n" +
 			"  tradewind status --job-state running,waiting --queue research --watch\n" +
@@ -36,7 +38,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job (default: the newest one)")
-	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a row")
+	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a separate row")
 	which.flags(c)
 	a.completeQueue(c, &state)
 	output := command.OutputFlag(c, "wide", "name")

@@ -23,9 +23,10 @@ func (a *app) submitCommand() *cobra.Command {
 		Use:   "submit FILE [-- ARG...]",
 		Short: "Submit a DAG to the running broker and return",
 		Long: "Submits the DAG in FILE to the broker of the state folder (`tradewind up`), or to a remote broker\n" +
-			"(--endpoint), and prints the job's ID. - is standard input.\n\n" +
-			"If the broker buys machines, the command first shows the plan and asks. Without a terminal it needs --yes\n" +
-			"for a job that costs more than the limit in `tradewind config`.",
+			"(--endpoint), and prints the job's ID. - is standard input.\n" +
+			"\n" +
+			"If the broker buys machines, the command first shows the plan and asks for a yes. Without a terminal,\n" +
+			"a job that costs more than confirmAbove in `tradewind config` needs --yes.",
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)\n" +
@@ -40,9 +41,9 @@ func (a *app) submitCommand() *cobra.Command {
 	agreed := consentFlags(c)
 	a.completeQueue(c, &to.state)
 	c.Flags().StringVar(&to.key, "key", "",
-		"idempotency key: submissions with the same key and job name are one job (default: a new key)")
+		"idempotency key: submissions with the same key and job name create only one job (default: a new key)")
 	c.Flags().StringVar(&to.update, "update", "",
-		"update the services of this job to the file's version, instead of creating a job")
+		"instead of creating a job, update the services of this job to the file")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		packing := limits.Options(a.warnNotPacked)

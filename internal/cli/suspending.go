@@ -67,11 +67,11 @@ func suspendCommand(app *command.App, brokers SuspendBrokers) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "suspend [JOB...]",
 		Short: "Pause jobs or a queue",
-		Long: "Suspends jobs: their running tasks save their work and release their machines, and no more of their tasks\n" +
-			"start until `tradewind resume`. Meanwhile they use no quota and cost nothing; their deadlines stay.\n" +
-			"A task without checkpoints starts again from the beginning.\n" +
-			"With --queue, nothing in that queue and its child queues is admitted; running tasks continue or, with\n" +
-			"--drain, save their work and wait, too. JOB is an ID, the beginning of one, or \"last\".",
+		Long: "Suspends jobs: their running tasks save their work and release their machines, and no task starts\n" +
+			"until `tradewind resume`. Meanwhile the jobs use no quota and cost nothing, but their deadlines do not\n" +
+			"move. A task without checkpoints later starts from the beginning. With --queue, no task of this queue\n" +
+			"and its child queues starts; running tasks continue or, with --drain, save their work and wait. JOB is\n" +
+			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind suspend last --reason \"the data is wrong\"\n  tradewind suspend --queue research\n" +
 			"  tradewind suspend --queue research --drain --reason maintenance",
 		Args: command.Args(0, maxJobs),
@@ -86,9 +86,9 @@ func resumeCommand(app *command.App, brokers SuspendBrokers) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume [JOB...]",
 		Short: "Resume suspended jobs or a queue",
-		Long: "Resumes suspended jobs: their tasks wait in their queue and resume from their checkpoints. With --queue, a\n" +
-			"suspended or closed queue admits tasks again. Jobs and queues that are not suspended do not change. JOB is\n" +
-			"an ID, the beginning of one, or \"last\".",
+		Long: "Resumes suspended jobs: their tasks wait in their queue and continue from their checkpoints. With\n" +
+			"--queue, tasks of a suspended or closed queue start again. Jobs and queues that are not suspended do\n" +
+			"not change. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind resume last\n  tradewind resume --queue research",
 		Args:    command.Args(0, maxJobs),
 	}
@@ -99,7 +99,7 @@ func resumeCommand(app *command.App, brokers SuspendBrokers) *cobra.Command {
 func (x *run) command(c *cobra.Command, brokers SuspendBrokers, job func(*run, context.Context, string) error,
 	queue func(*run, context.Context) error) *cobra.Command {
 	var state string
-	c.Flags().StringVar(&x.queue, "queue", "", "a queue instead of jobs")
+	c.Flags().StringVar(&x.queue, "queue", "", "suspend or resume this queue instead of jobs")
 	c.Flags().StringVar(&x.by, "by", "", "your name, recorded in the jobs' history (default: the current user)")
 	brokers.Flags(c, &state)
 	x.output = command.OutputFlag(c)
@@ -259,9 +259,9 @@ func (x *run) suspendQueue(ctx context.Context) error {
 		return err
 	}
 	x.tellUnsaved(lost, "queue "+text.Clean(x.queue))
-	said := "is suspended: it admits nothing"
+	said := "is suspended: none of its tasks starts"
 	if q.Suspended.Drain {
-		said = "is suspended: it admits nothing, and running tasks save their work and wait"
+		said = "is suspended: no task starts, and running tasks save their work and wait"
 	}
 	return x.printDone(q, "queue "+x.queue, said)
 }

@@ -58,7 +58,7 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 		{args: "suspend a --by ann", asked: "suspend job-a ann ",
 			printed: "long: without checkpoints, the work so far is lost: when job-a is resumed, it starts again from the beginning"},
 		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a resumes"},
-		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
+		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: none of its tasks starts\n"},
 		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "running tasks save their work"},
 		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "job-7/long and job-8/long: " +
 			"without checkpoints, the work so far is lost: when queue lab is resumed, it starts again from the beginning"},

@@ -17,8 +17,8 @@ func (a *app) tokenCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
 		Short: "Sign in to the dashboard, or replace the broker's token",
-		Long: "Programs send the broker's token, which is in the file token of the state folder. Browsers sign in with an\n" +
-			"address that works once.",
+		Long: "Programs authenticate with the broker's token, which is in the file `token` of the state folder. A\n" +
+			"browser signs in to the dashboard with an address that works once.",
 		Example: "  tradewind token sign-in\n  tradewind token rotate",
 	}
 	command.Group(c)
@@ -38,8 +38,9 @@ func (a *app) tokenSignInCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use: "sign-in", Short: "Print an address that signs one browser in to the dashboard",
-		Long: "Prints an address of the dashboard of the broker on this computer. It signs one browser in, once, within ten\n" +
-			"minutes. The session lasts twelve hours. `tradewind dashboard` does the same for a remote broker.",
+		Long: "Prints an address of the dashboard of the broker on this computer. The address signs one browser in,\n" +
+			"if it is opened within ten minutes. The browser stays signed in for twelve hours. `tradewind\n" +
+			"dashboard` does the same for a remote broker.",
 		Example: "  tradewind token sign-in\n  xdg-open \"$(tradewind token sign-in -o json | jq -r .url)\"",
 		Args:    command.Args(0, 0),
 	}
@@ -67,9 +68,10 @@ func (a *app) tokenRotateCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use: "rotate", Short: "Replace the token of the broker on this computer",
-		Long: "Replaces the token in the state folder. A running broker accepts only the new one within seconds, and the\n" +
-			"sessions of its dashboard end. Running jobs go on: agents and machines of pools have their own tokens. The new\n" +
-			"token is not printed. Deployments on AWS have no token; those on Kubernetes keep theirs in a Secret.",
+		Long: "Replaces the token in the state folder, and does not print the new one. Within seconds a running\n" +
+			"broker accepts only the new token, and the sessions of its dashboard end. Running jobs continue,\n" +
+			"because agents and machines of pools have their own tokens. The command is not for deployments: on AWS\n" +
+			"they have no such token, on Kubernetes it is in a Secret.",
 		Example: "  tradewind token rotate\n  TRADEWIND_TOKEN=$(cat ~/.local/state/tradewind/token)",
 		Args:    command.Args(0, 0),
 	}

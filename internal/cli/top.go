@@ -50,8 +50,8 @@ func (a *app) topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show the machines and hourly cost of unfinished jobs",
-		Long: "Shows the unfinished jobs, their machines, and the cost per hour. On a terminal it repeats that until\n" +
-			"Ctrl-C, elsewhere it prints it once. It adds up the newest 50 unfinished jobs.",
+		Long: "Shows the newest 50 unfinished jobs, their machines, and their total cost per hour. On a terminal it\n" +
+			"updates this until Ctrl-C; elsewhere it prints it once.",
 		Example: "  tradewind top\n  tradewind top -o json | jq .usdPerHour",
 		Args:    command.Args(0, 0),
 	}

@@ -25,12 +25,13 @@ func (a *app) upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run the broker with its dashboard until stopped",
-		Long: "Runs the broker. It serves the API and the dashboard on this computer, runs every job file in the DAG\n" +
-			"folder, and resumes the unfinished jobs of an earlier broker. Ctrl-C stops its machines and the broker;\n" +
-			"unfinished jobs resume at the next start.\n\n" +
-			"With --clouds it buys machines on the clouds that `tradewind cloud add` has set up. They cost money, and they\n" +
-			"connect to this broker at --public-url. Without it, this computer simulates every cloud and buys nothing.\n" +
-			"See docs/clouds.md.",
+		Long: "Runs the broker until Ctrl-C. The broker serves the API and the dashboard on this computer, runs every\n" +
+			"job file in the folder --dags, and resumes the unfinished jobs of an earlier broker. Ctrl-C stops the\n" +
+			"machines and the broker; unfinished jobs resume at the next start.\n" +
+			"\n" +
+			"With --clouds the broker buys machines on clouds that `tradewind cloud add` has set up. These machines\n" +
+			"cost money. They connect to the broker at --public-url, or through a bucket if there is no such URL.\n" +
+			"Without --clouds, this computer simulates every cloud and buys nothing. See docs/clouds.md.",
 		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n" +
 			"  tradewind up --time-scale 0.001 --seed 7\n" +
 			"  tradewind up --clouds aws,lambda --public-url https://broker.example.org",
@@ -45,7 +46,7 @@ func (a *app) upCommand() *cobra.Command {
 	c.Flags().BoolVar(&clusterJobs, "kubernetes-jobs", false,
 		"run the Job.tradewind.dev objects in the namespace of the kubeconfig or pod")
 	c.Flags().Var(&keep{into: &o.Keep}, "keep",
-		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
+		"how long to keep finished jobs: 90d, or forever (default); keep in a job file or of a queue overrides it")
 	limit.Flags(c.Flags())
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {

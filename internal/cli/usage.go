@@ -20,8 +20,8 @@ func usageCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 	last := 24 * time.Hour
 	c := &cobra.Command{
 		Use: "usage", Short: "Show what the queues held in the last hours",
-		Long: "Shows for each queue how many tasks held capacity and how many vCPUs, on average and at most, with a small\n" +
-			"graph of the vCPUs. It adds up the attempts of the newest 500 jobs.",
+		Long: "Shows for each queue how many tasks had machines and how many vCPUs they used, on average and at most,\n" +
+			"with a small graph of the vCPUs. It counts the newest 500 jobs.",
 		Example: "  tradewind usage\n  tradewind usage --last 168h\n  tradewind usage -o json",
 		Args:    command.Args(0, 0),
 	}

@@ -33,7 +33,7 @@ func TestMarketsShowsBids(t *testing.T) {
 	if l := answer[apitypes.MarketList](t, p.ok(t, "markets", "--only", "gcp/", "-o", "json")); len(l.Markets) != 1 || l.Markets[0].Offer != other {
 		t.Errorf("of Google: %+v", l.Markets)
 	}
-	if r := p.ok(t, "markets", "--only", "mars"); r.out != "" || !strings.Contains(r.err, "none of 2 markets matches") {
+	if r := p.ok(t, "markets", "--only", "mars"); r.out != "" || !strings.Contains(r.err, "no market matches (of 2)") {
 		t.Errorf("of nobody: %q, %q", r.out, r.err)
 	}
 }

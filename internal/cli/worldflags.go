@@ -15,25 +15,26 @@ func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 	command.CatalogFlag(c, &o.Catalog)
 	f := c.Flags()
 	f.Float64Var(&o.TimeScale, "time-scale", 1,
-		"wall seconds per second of the job: at 0.001 an hour takes 3.6 s;\nat 0 recorded tasks take no time")
+		"real seconds for each second of the job: with 0.001 an hour takes 3.6 s; with\n"+
+			"0 recorded tasks take no time")
 	f.StringVar(&o.Scenario, "scenario", "", "file that lists which launches fail and which machines are interrupted")
 	_ = c.MarkFlagFilename("scenario", "yaml", "yml", "json")
-	f.Var(&bootTimes{into: &o.Boots}, "boot-times", "draw the boots of simulated machines from this file:\n"+
-		"CSV with the columns cloud, type and first_script_line_s, in seconds")
+	f.Var(&bootTimes{into: &o.Boots}, "boot-times",
+		"take the boot times of simulated machines from this file: CSV with the columns\n"+
+			"cloud, type and first_script_line_s (in seconds)")
 	_ = c.MarkFlagFilename("boot-times", "csv", "gz")
 	f.Uint64Var(
 		&o.Seed,
 		"seed",
 		0,
-		"make launches fail and spot machines be interrupted at random, the\nsame way for the same number; 0 "+
-			"means no failures",
+		"inject random failed launches and spot interruptions, the same ones for the same number; 0 means none",
 	)
 	policyFlag(c, o)
 	f.IntVar(
 		&o.MaxMachines,
 		"max-machines",
 		0,
-		"maximum machines at once on this computer (default: by its processors)",
+		"maximum number of machines at the same time on this computer (default: by its processors)",
 	)
 }
 
@@ -78,7 +79,8 @@ func checkWorld(o *host.Options) error {
 
 // policyFlag adds the flag for the file that configures the broker's scheduling.
 func policyFlag(c *cobra.Command, o *host.Options) {
-	c.Flags().StringVar(&o.Policy, "policy", "", "file that configures how queued tasks are admitted; changes are "+
-		"applied\n(see \"tradewind queue policy check\")")
+	c.Flags().StringVar(&o.Policy, "policy", "",
+		"file that configures how queued tasks are admitted; changes are applied (see\n"+
+			"\"tradewind queue policy check\")")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 }

@@ -46,9 +46,9 @@ func Upgrade(a *command.App) *cobra.Command {
 	from := ""
 	c := &cobra.Command{
 		Use: "upgrade", Short: "Show what is new since this version",
-		Long: "Shows the releases after this version, what is new in each, and where to get it. It installs\n" +
-			"nothing: use the installer that you used for this program. If this program was built from source, it\n" +
-			"shows only the newest release.",
+		Long: "Lists the releases that are newer than this program, with what is new in each and where to get it. The\n" +
+			"command installs nothing: to upgrade, use the installer with which you installed this program. For a\n" +
+			"program that was built from source, it shows only the newest release.",
 		Example: "  tradewind upgrade\n  tradewind upgrade -o json",
 		Args:    command.Args(0, 0),
 	}

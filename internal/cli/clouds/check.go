@@ -73,12 +73,13 @@ func (a app) cloudCheckCommand() *cobra.Command {
 	var state, public string
 	c := &cobra.Command{
 		Use: "check [CLOUD...]", Short: "Check whether machines can be bought on the clouds",
-		Long: "Asks each added or named cloud for the identity of your credentials, its regions and quotas, and prints what\n" +
-			"is missing with the command that fixes it. Then it tests whether the broker answers at the address that\n" +
-			"bought machines connect to. It buys nothing. Exits with 1 if nothing can be bought on one of the clouds,\n" +
-			"or the broker does not answer. With --endpoint, a deployment on AWS reports what its functions see of their\n" +
-			"clouds; a broker of `up` reports on which clouds it buys and which it simulates. This computer then tests\n" +
-			"whether the endpoint answers.",
+		Long: "Asks each added cloud, or each CLOUD, for the identity of your credentials, its regions and quotas.\n" +
+			"Prints what is missing, each with the command that fixes it. Then tests whether the broker answers at\n" +
+			"the address to which bought machines connect. It buys nothing. Exits with 1 if nothing can be bought\n" +
+			"on one of the clouds, or if the broker does not answer.\n" +
+			"\n" +
+			"With --endpoint, the remote broker answers instead: a deployment on AWS with the checks of its\n" +
+			"functions, a broker of `tradewind up` with the clouds on which it buys and those that it simulates.",
 		Example: "  tradewind cloud check\n  tradewind cloud check aws -o json\n" +
 			"  tradewind cloud check --public-url https://broker.example.org\n" +
 			"  tradewind cloud check --endpoint https://abc123.execute-api.us-east-1.amazonaws.com",
@@ -89,7 +90,7 @@ func (a app) cloudCheckCommand() *cobra.Command {
 	}
 	a.elsewhere.Flags(c, &state)
 	c.Flags().StringVar(&public, "public-url", "",
-		"URL where bought machines reach the broker (default: that of the running broker)")
+		"URL at which bought machines reach the broker (default: that of the running broker)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())

@@ -49,9 +49,9 @@ func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere RemoteBr
 	c := &cobra.Command{
 		Use:   "cloud",
 		Short: "Configure the clouds to buy machines on",
-		Long: "Cloud settings are stored in the state folder; `tradewind up --clouds` buys on the clouds that it names. The\n" +
-			"settings contain no keys: those stay in each cloud's own tools, or in a file that only its owner can read.\n" +
-			"See docs/clouds.md.",
+		Long: "Sets up the clouds on which machines can be bought. The settings are stored in the state folder;\n" +
+			"`tradewind up --clouds` names the clouds on which a broker buys. The settings contain no keys: keys\n" +
+			"stay in each cloud's own tools, or in a file that only you can read. See docs/clouds.md.",
 		Example: "  tradewind cloud add lambda --key-file ~/.lambda-key\n  tradewind cloud check\n" +
 			"  tradewind cloud list -o json",
 	}
@@ -79,9 +79,9 @@ func (a app) cloudListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the clouds, and with which account machines are bought",
-		Long: "Lists the clouds that machines can be bought on, which of them were added, and with which account. It reads\n" +
-			"only the settings; `tradewind cloud check` asks the clouds themselves.",
+		Short: "List the clouds, and the account for buying on each",
+		Long: "Lists the clouds on which machines can be bought, whether each was added with `tradewind cloud add`,\n" +
+			"and with which account. It reads only the stored settings; `tradewind cloud check` asks the clouds.",
 		Example: "  tradewind cloud list\n  tradewind cloud list -o json | jq -r '.clouds[] | select(.added).name'",
 		Args:    command.Args(0, 0),
 	}
@@ -125,8 +125,9 @@ func (a app) cloudAddCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add",
 		Short: "Enable a cloud to buy machines on",
-		Long: "Checks that machines can be bought with the given settings, creates what is missing in the cloud, and stores\n" +
-			"the settings in the state folder. If the cloud refuses, it stores nothing. You can run it again safely.",
+		Long: "Checks that machines can be bought with the given settings, creates the missing resources in the\n" +
+			"cloud, and stores the settings in the state folder. If the cloud refuses, no settings are stored. You\n" +
+			"can safely run the command again.",
 		Example: "  tradewind cloud add aws --profile work --regions us-east-1,us-west-2\n" +
 			"  tradewind cloud add lambda --key-file ~/.lambda-key",
 	}
@@ -153,7 +154,7 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	c.Flags().StringSliceVar(&s.Regions, "regions", nil, "regions to buy in (default: see the cloud's documentation)")
 	command.CompleteCatalog(c, "regions", func(known *catalog.Catalog) []string { return known.Regions(k.Name) })
 	c.Flags().BoolVar(&only, "print", false,
-		"only print the commands that would create what is missing in the cloud")
+		"only print the commands that would create the missing resources in the cloud")
 	if driver.Scheme(k.Name) != "" {
 		c.Flags().BoolVar(&bucket, "bucket", false,
 			"create a bucket for outputs and messages, so that the broker needs no public URL\n(default with run --on)")
@@ -370,8 +371,9 @@ func (a app) cloudRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove CLOUD",
 		Short: "Disable buying machines on a cloud",
-		Long: "Deletes what `tradewind cloud add` created in the cloud, and its settings. It refuses while machines run there,\n" +
-			"or a broker buys there.",
+		Long: "Deletes everything that `tradewind cloud add` created in the cloud, and the cloud's settings. The\n" +
+			"command is refused while machines of this state folder run on the cloud, or while a running broker\n" +
+			"buys there.",
 		Example: "  tradewind cloud remove lambda\n  tradewind cloud remove gcp --aws-account 123456789012",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -381,7 +383,7 @@ func (a app) cloudRemoveCommand() *cobra.Command {
 	a.StateFlag(c, &state)
 	cloudkit.FunctionFlags(c.Flags(), &of)
 	c.Flags().BoolVar(&forget, "forget", false,
-		"delete the settings even if the cloud does not answer, for example if a key was revoked")
+		"delete the settings even if the cloud does not answer, for example after a key was revoked")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -410,7 +412,7 @@ func (a app) removeCloud(ctx context.Context, name, state string, forget bool) e
 		return err
 	} else if running && slices.Contains(r.Clouds, name) {
 		return command.Failed(
-			"stop it first, which ends its machines",
+			"stop the broker first; this ends its machines",
 			"a broker (pid %d) is buying on %s",
 			r.PID,
 			name,
@@ -446,13 +448,13 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 		running = append(running, places...)
 	}
 	if err != nil {
-		return command.Failed("check yourself whether machines run there; --forget then deletes the settings anyway",
+		return command.Failed("check in the cloud whether machines run; --forget deletes the settings without this check",
 			"%s does not list its machines: %v", k.Name, err)
 	}
 	if len(running) > 0 {
 		return command.Failed(
-			"`tradewind up --clouds "+k.Name+"`, with the --public-url that it had, takes them over and ends\n"+
-				"them when it stops",
+			"`tradewind up --clouds "+k.Name+"` with the same --public-url as before takes them over;\n"+
+				"stop it with Ctrl-C to end them",
 			"%s of this deployment still running on %s: %s",
 			text.Count(len(running), "machine"),
 			k.Name,

@@ -94,8 +94,8 @@ func probeAgentPath(ctx context.Context, text string) error {
 		return nil
 	}
 	if response.StatusCode == http.StatusForbidden {
-		return errors.New("something in front of the broker refuses machines (HTTP 403): allow requests without a " +
-			"signature below /v1/agent/")
+		return errors.New("a proxy or firewall in front of the broker refuses machines (HTTP 403): allow requests " +
+			"without a signature below /v1/agent/")
 	}
 	return fmt.Errorf("no broker answers machines there: HTTP %d", response.StatusCode)
 }

@@ -36,10 +36,10 @@ func Refresh(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) *co
 	var named []string
 	c := &cobra.Command{
 		Use: "refresh", Short: "Fetch offers, prices and quotas from the clouds",
-		Long: "Asks each added cloud, or each cloud in --cloud, which machines it sells at what price, and shows which\n" +
-			"offers are new, gone, more expensive or cheaper. From then on plans use the new data, also in a broker\n" +
-			"that is running on the state folder. If a cloud does not answer or its list cannot be read, its old data\n" +
-			"is kept. Exits with 1 if a cloud did not answer. `tradewind up --clouds` refreshes daily.",
+		Long: "Asks each added cloud, or each cloud in --cloud, for its machine types, prices and quotas. Shows which\n" +
+			"offers are new, gone, more expensive or cheaper. Plans then use the new data, also those of a broker\n" +
+			"that is running for the state folder. If a cloud does not answer or its list cannot be read, its old\n" +
+			"data is kept and the command exits with 1. `tradewind up --clouds` refreshes daily.",
 		Example: "  tradewind catalog refresh\n  tradewind catalog refresh --cloud aws,gcp\n" +
 			"  tradewind catalog refresh -o json | jq '.clouds[] | {cloud, new, gone, dearer, cheaper}'",
 		Args: command.Args(0, 0),

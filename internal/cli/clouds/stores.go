@@ -62,7 +62,7 @@ func withBucket(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) (cloudk
 		regions = opened.Regions
 	}
 	if len(regions) == 0 {
-		return s, command.BadInput("", "%s: --regions says where the bucket is to be", k.Name)
+		return s, command.BadInput("name a region with --regions", "%s: the region of the bucket is missing", k.Name)
 	}
 	s.Stores = map[string]string{regions[0]: ownBucket(r.Deployment, regions[0])}
 	return s, nil

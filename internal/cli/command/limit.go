@@ -16,9 +16,9 @@ type Limit struct {
 // Flags adds --limit-machines and --limit-usd-per-hour.
 func (l *Limit) Flags(f *pflag.FlagSet) {
 	f.Var((*count)(&l.Machines), "limit-machines",
-		"how many machines the broker may have bought at the same time; tasks wait for the others to end")
+		"maximum number of bought machines at the same time; further tasks wait")
 	f.Var(&l.USDPerHour, "limit-usd-per-hour",
-		"what they may cost in an hour, spot machines at their highest bid: 20, '20 USD' or '$20'")
+		"maximum cost of the bought machines in an hour, with spot machines at their bids: 20, '20 USD' or '$20'")
 }
 
 // count is a flag for a number above 0.

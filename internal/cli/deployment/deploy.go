@@ -61,11 +61,10 @@ func (a app) deployAWSCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "aws",
 		Short: "Deploy to the AWS account of the current credentials, or update the deployment",
-		Long: "Builds the functions and agents, synthesises the template, and applies it to the CloudFormation\n" +
-			"stack --name: creates the stack if it is missing, updates it if it is different, and rolls back if\n" +
-			"that fails. It needs a clone of Tradewind's repository in the current folder or a parent (or\n" +
-			"--source), Go, Node, and AWS credentials. It refuses changes that would replace or remove the table\n" +
-			"or a bucket.",
+		Long: "Builds the functions, the agents and a CloudFormation template, and creates or updates the stack\n" +
+			"--name. If this fails, CloudFormation rolls back. The command needs Go, Node, AWS credentials, and a\n" +
+			"clone of Tradewind's repository, in the current folder or a parent (or --source). It refuses changes\n" +
+			"that would replace or remove the table or a bucket.",
 		Example: "  tradewind deploy aws                               # into the region of the profile\n" +
 			"  tradewind deploy aws --diff                        # only show what would change\n" +
 			"  tradewind deploy aws --region eu-west-1 --regions us-east-1,us-west-2 --data-buckets imagenet-mini\n" +
@@ -87,24 +86,24 @@ func (a app) deployAWSCommand() *cobra.Command {
 		"additional path prefixes, such as /team/, of parameters and secrets that jobs may use")
 	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "additional buckets that tasks may read, write and mount")
 	f.StringSliceVar(&o.settings.KMSKeys, "kms-keys", nil,
-		"ARNs of customer keys of KMS that encrypt volumes, data buckets or secrets; the deployment\n"+
-			"may use them through these services")
+		"ARNs of your KMS keys that encrypt volumes, data buckets or secrets; the\n"+
+			"deployment may use them for these only")
 	f.StringSliceVar(&o.makeBuckets, "make-buckets", nil,
-		"buckets to create when jobs ask for them; a name may end in a star")
+		"buckets that jobs may create; a name may end in a star")
 	f.Var(&o.architectures, "architecture", "processor architecture of the functions")
 	command.CompleteChoice(c, "architecture", &o.architectures)
 	f.IntVar(&o.settings.LogDays, "log-days", 30, "days to keep logs")
 	f.IntVar(&o.settings.PlannerMemory, "planner-memory", 512,
-		"memory in MiB of the function that plans jobs, for jobs that it cannot plan; more memory comes\n"+
-			"with more processor time")
+		"memory in MiB of the function that plans jobs; raise it if a job is too large\n"+
+			"to plan. More memory also means more processor time")
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true,
-		"create alarms for dead letters that stop a job, and for the relay: ten, the number that is free")
+		"create ten alarms, which are free: for dead letters that stop a job, and for the relay")
 	f.BoolVar(&o.settings.AllAlarms, "all-alarms", false,
-		"create alarms for all dead letters, old messages, a missing reconcile, throttles, errors and\n"+
-			"lost machines as well: about 3.50 USD a month")
+		"also create alarms for all dead letters, old messages, a missing reconcile,\n"+
+			"throttles, errors and lost machines: about 3.50 USD a month")
 	f.StringSliceVar(&o.announce, "announce", shortEventNames(events.Announced()),
-		"events to put on the event bus for your own rules, a millionth of a dollar each; all, none")
+		"types of events to put on the event bus for your own rules, at a millionth of a dollar for each event; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")
 	f.StringVar(&o.settings.MailFrom, "mail-from", "",
 		"sender of e-mail that jobs ask for, verified in Amazon SES in the deployment's region\n(default: send none)")
@@ -113,10 +112,10 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringVar(&o.settings.TraceHeaders, "trace-headers", "",
 		"SSM parameter, such as /team/otlp, with headers for the collector: comma-separated NAME=VALUE")
 	f.DurationVar(&o.settings.AgentsCall, "agents-call", 5*time.Minute,
-		"how often working agents call the broker, 1s to 5m. A shorter time gets people onto machines\n"+
-			"sooner; a call costs two millionths of a dollar")
+		"time between two calls of a working agent, 1s to 5m. With a shorter time, exec\n"+
+			"and shell start sooner; a call costs two millionths of a dollar")
 	f.StringVar(&o.settings.Keep, "keep", "",
-		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
+		"how long to keep finished jobs: 90d, or forever (default); keep in a job file or of a queue overrides it")
 	o.limit.Flags(f)
 	f.BoolVar(&o.settings.Unproven, "unproven-machines", false,
 		"accept machines that do not prove their identity")
@@ -126,8 +125,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringVar(&o.endpoint, "endpoint-url", "", "URL of an emulator to use instead of AWS")
 	f.StringVar(&o.source, "source", "", "clone of the repository (default: the current folder or a parent)")
 	f.StringVar(&o.assembly, "assembly", "",
-		"folder with the output of infra, to deploy without building")
-	f.StringVar(&o.assets, "assets", "", "folder with agent/ARCH/tradewind for --assembly")
+		"folder with a synthesised template (the output of infra), to deploy without building")
+	f.StringVar(&o.assets, "assets", "", "with --assembly: folder with the agents, as agent/ARCH/tradewind")
 	for _, name := range []string{"source", "assembly", "assets"} {
 		_ = c.MarkFlagDirname(name)
 	}

@@ -48,10 +48,10 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubernetes",
 		Short: "Deploy to a Kubernetes cluster, or update the deployment",
-		Long: "Runs the broker as a StatefulSet of one pod with a volume, a service, a network policy, a disruption budget and\n" +
-			"the permissions it needs: pods, secrets and events of its namespace, and reading nodes. The objects are those\n" +
-			"of the Helm chart in deploy/helm. Run it again with another image to upgrade. See " +
-			"docs/kubernetes-deploy.md.",
+		Long: "Runs the broker in a Kubernetes cluster, as a StatefulSet of one pod with a volume. Also creates a\n" +
+			"service, a network policy, a disruption budget and the broker's permissions: pods, secrets and events\n" +
+			"of its namespace, and reading nodes. The Helm chart in deploy/helm creates the same objects. To\n" +
+			"upgrade, run the command again with another image. See docs/kubernetes-deploy.md.",
 		Example: "  tradewind deploy kubernetes --image registry.example.org/tradewind:v1\n" +
 			"  tradewind deploy kubernetes --image registry.example.org/tradewind:v1 --dry-run > tradewind.yaml\n" +
 			"  tradewind status --endpoint kubernetes://my-context/tradewind\n" +
@@ -71,20 +71,21 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 		"secrets with the login of the image's registry",
 	)
 	f.StringSliceVar(&o.values.Clouds, "clouds", nil, "clouds to buy machines on, as in up --clouds")
-	f.StringVar(&o.values.PublicURL, "public-url", "", "https URL where bought machines reach the broker")
+	f.StringVar(&o.values.PublicURL, "public-url", "", "https URL at which bought machines reach the broker")
 	f.StringSliceVar(
 		&o.values.PodNamespaces,
 		"pod-namespaces",
 		nil,
-		"additional namespaces in which it may create pods",
+		"additional namespaces in which the broker may create pods",
 	)
 	f.StringSliceVar(&o.values.Callers, "callers", nil, "additional namespaces whose pods may call the API")
-	f.StringVar(&o.values.Storage.Size, "storage", o.values.Storage.Size, "size of its volume")
+	f.StringVar(&o.values.Storage.Size, "storage", o.values.Storage.Size, "size of the broker's volume")
 	f.StringVar(&o.values.Resources.Memory, "memory", o.values.Resources.Memory,
-		"memory of the broker's pod; jobs that it cannot plan need more")
-	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "class of its volume (default: the cluster's)")
+		"memory of the broker's pod; raise it if a job is too large to plan")
+	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "storage class of the broker's volume (default: the "+
+		"cluster's)")
 	f.StringVar(&o.values.Keep, "keep", "",
-		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
+		"how long to keep finished jobs: 90d, or forever (default); keep in a job file or of a queue overrides it")
 	o.limit.Flags(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the objects as YAML, and change nothing")
 	f.BoolVar(&o.remove, "remove", false,

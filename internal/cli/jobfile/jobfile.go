@@ -99,7 +99,7 @@ func (f *File) missingFileWarnings() []string {
 	if len(names) > 1 {
 		more = fmt.Sprintf(" and %d more", len(names)-1)
 	}
-	return []string{fmt.Sprintf("%s: %s%s will be missing where it runs. Use "+
+	return []string{fmt.Sprintf("%s: %s%s will be missing on the machine. Use "+
 		"`tradewind convert %[1]s --out job.yaml`, and add workdir: . to its task", f.Path, names[0], more)}
 }
 
@@ -133,7 +133,7 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	if queue {
 		f.StringVar(&o.queue, "queue", "", "queue to run in")
 		f.Var(&o.keep, "keep-on-failure",
-			"how long to keep the machines of a failed task for inspection, within the budget: 30m, 1h")
+			"how long to keep the machines of a failed task for inspection: 30m, 1h; this counts against the budget")
 	}
 	return o
 }

@@ -18,8 +18,9 @@ type Limits struct {
 // LimitFlags adds the limit flags to a command.
 func LimitFlags(c *cobra.Command) *Limits {
 	l := &Limits{size: pack.DefaultBytes}
-	c.Flags().Var(&l.size, "pack-size", "maximum size of a folder of code or files to pack")
-	c.Flags().IntVar(&l.files, "pack-files", pack.DefaultFiles, "maximum number of files in such a folder")
+	c.Flags().Var(&l.size, "pack-size", "maximum size of a local folder that the job uploads")
+	c.Flags().IntVar(&l.files, "pack-files", pack.DefaultFiles, "maximum number of files in a local folder that the "+
+		"job uploads")
 	return l
 }
 

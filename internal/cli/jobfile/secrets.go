@@ -28,7 +28,7 @@ type Secrets struct {
 func SecretFlags(c *cobra.Command) *Secrets {
 	s := &Secrets{}
 	c.Flags().StringArrayVar(&s.given, "secret", nil,
-		"secret of the job: NAME (read from that variable, otherwise asked), NAME=@FILE, NAME=ssm:/path")
+		"secret of the job: NAME (from the environment variable, else you are asked), NAME=@FILE, NAME=ssm:/path")
 	c.Flags().StringArrayVar(&s.files, "secret-file", nil, "file of secrets, one NAME=value per line")
 	_ = c.RegisterFlagCompletionFunc("secret", cobra.NoFileCompletions) // the flag exists
 	return s

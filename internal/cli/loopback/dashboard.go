@@ -30,10 +30,10 @@ func DashboardCommand(a *command.App, brokers DashboardBrokers) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Show a broker's jobs in a browser",
-		Long: "Listens on a loopback port of this computer and prints an address to open in a browser. It shows the same\n" +
-			"pages as `tradewind up`, for the chosen broker. Requests to a deployment on AWS are signed with your\n" +
-			"credentials. If the broker makes no plans for job files that are not submitted, this command makes them\n" +
-			"with list prices. The address signs in one browser, within ten minutes. $" + EnvDashboardToken + "\n" +
+		Long: "Serves the dashboard of a broker, which may be remote, on a loopback port of this computer, and prints\n" +
+			"an address to open in a browser. The address signs in one browser, within ten minutes. Requests to a\n" +
+			"deployment on AWS are signed with your credentials. If the broker cannot plan a job file before it is\n" +
+			"submitted, this command plans it with list prices. $" + EnvDashboardToken + "\n" +
 			"sets a token for programs; otherwise a new one is valid until the command ends. Ctrl-C stops it; jobs\n" +
 			"continue.",
 		Example: "  tradewind dashboard --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +

@@ -25,10 +25,10 @@ func TESCommand(a *command.App, brokers TESBrokers) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tes",
 		Short: "Let workflow engines on this computer use a broker with GA4GH TES",
-		Long: "Listens on a loopback port of this computer and forwards the requests of GA4GH TES clients to the broker:\n" +
-			"Snakemake, Nextflow, cwl-tes, py-tes. Requests to a deployment on AWS are signed with your\n" +
-			"credentials, which those clients cannot do. It prints the URL and the token for the clients. The token is that of\n" +
-			"$" + EnvTESToken + ", or a new one that is valid until the command ends. Ctrl-C stops it.",
+		Long: "Listens on a loopback port of this computer and forwards requests of GA4GH TES clients (Snakemake,\n" +
+			"Nextflow, cwl-tes, py-tes) to the broker. Requests to a deployment on AWS are signed with your\n" +
+			"credentials, which these clients cannot do themselves. Prints the URL and the token for the clients.\n" +
+			"The token is the value of $" + EnvTESToken + ", or a new one that is valid until the command ends. Ctrl-C stops it.",
 		Example: "  tradewind tes --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind tes --port 8000",
 		Args: command.Args(0, 0),

@@ -78,10 +78,10 @@ func (a app) execCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec JOB TASK -- COMMAND [ARGUMENT...]",
 		Short: "Run a command on the machine where a task runs",
-		Long: "Runs a command next to a running task, in its folder, with its environment, and in its container if it has\n" +
-			"one. Input, output and the exit code are passed through; Ctrl-C is sent to the command. The machine's agent\n" +
-			"connects to the broker, so the machine needs no open port. `tradewind explain` records who ran what. JOB is\n" +
-			"an ID, the beginning of one, or \"last\".",
+		Long: "Runs a command on the machine of a running task: in the task's folder, with its environment, and in\n" +
+			"its container if it has one. Input, output and the exit code are passed through; Ctrl-C is sent to the\n" +
+			"command. The machine needs no open port, because its agent connects to the broker. `tradewind explain`\n" +
+			"lists who ran which command. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind exec last train -- nvidia-smi\n" +
 			"  tradewind exec last train --rank 3 -- sh -c 'tail -n 20 $TRADEWIND_OUTPUT/log'",
 		Args: func(c *cobra.Command, given []string) error {
@@ -105,9 +105,9 @@ func (a app) shellCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shell JOB TASK",
 		Short: "Open a terminal on the machine where a task runs",
-		Long: "Opens a shell next to a running task, in its folder, with its environment, and in its container if it has\n" +
-			"one. Type `~.` at the start of a line to leave, even if the machine hangs; `~~` is a tilde. JOB is an\n" +
-			"ID, the beginning of one, or \"last\".",
+		Long: "Opens a shell on the machine of a running task: in the task's folder, with its environment, and in its\n" +
+			"container if it has one. To leave, even if the machine hangs, type `~.` at the start of a line; `~~`\n" +
+			"is a tilde. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind shell last train\n  tradewind shell train-infer train --rank 3",
 		Args:    command.Args(2, 2),
 	}
@@ -124,9 +124,10 @@ func (a app) forwardCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forward JOB TASK [LOCAL:]PORT",
 		Short: "Reach a port of the machine where a task runs",
-		Long: "Listens on a loopback port of this computer and forwards connections to a port of the machine where\n" +
-			"a task runs, for example to a notebook or TensorBoard. If LOCAL is 0, it takes any free port. It runs\n" +
-			"until Ctrl-C, or until the attempt has finished. JOB is an ID, the beginning of one, or \"last\".",
+		Long: "Forwards a loopback port of this computer to PORT of the machine where a task runs, for example to a\n" +
+			"notebook or TensorBoard. LOCAL is the port of this computer (default: PORT); 0 takes any free port.\n" +
+			"The command runs until Ctrl-C, or until this try of the task has finished. JOB is an ID, the beginning\n" +
+			"of one, or \"last\".",
 		Example: "  tradewind forward last train 6006\n  tradewind forward last notebook 8000:8888",
 		Args:    command.Args(3, 3),
 	}

@@ -77,7 +77,7 @@ func (g *openVisit) waitForMachine(ctx context.Context, p Process) error {
 		case <-timer.C:
 			line := "waiting for the machine\n"
 			if g.visit.Within != "" {
-				line = "waiting for the machine, which learns of this within " + g.visit.Within + "\n"
+				line = "waiting for the machine, which calls the broker within " + g.visit.Within + "\n"
 			}
 			if _, err := io.WriteString(p.Err, line); err != nil {
 				return err

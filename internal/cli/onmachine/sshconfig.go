@@ -23,10 +23,11 @@ func (a app) sshConfigCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ssh-config JOB TASK",
 		Short: "Let ssh and tools based on it reach the machine where a task runs",
-		Long: "Prints an entry for ~/.ssh/config, for editors that work over ssh, scp, rsync and port tunnels. ssh starts\n" +
-			"this program, which speaks SSH to it and reaches the machine like `tradewind exec`, `shell` and `forward`:\n" +
-			"the machine needs no open port, no key is created or stored, and `tradewind explain` records it. The task\n" +
-			"must be running when ssh connects. JOB is an ID, the beginning of one, or \"last\".",
+		Long: "Prints an entry for ~/.ssh/config, with which ssh, scp, rsync and editors reach the machine of a\n" +
+			"running task. The entry makes ssh start this program, which reaches the machine through the broker,\n" +
+			"like `tradewind exec`. So the machine needs no open port, no key is created or stored, and `tradewind\n" +
+			"explain` lists each connection. The task must be running when ssh connects. JOB is an ID, the\n" +
+			"beginning of one, or \"last\".",
 		Example: "  tradewind ssh-config last train >>~/.ssh/config\n" +
 			"  tradewind ssh-config last train --host gpu >~/.ssh/gpu; ssh -F ~/.ssh/gpu gpu nvidia-smi",
 		Args: command.Args(2, 2),

@@ -66,17 +66,19 @@ func (a app) searchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search",
 		Short: "List matching machines, cheapest first",
-		Long: "Lists the machines that match the flags, cheapest first. Without --gpu it only lists machines without\n" +
-			"accelerators; --gpu any lists both. If there are none, it exits with 3 and prints the closest\n" +
-			"alternatives. SPEED is that of a busy vCPU relative to m6i.xlarge, measured or estimated from the\n" +
-			"processor; --sort value puts those first that do the most work for the money.\n" +
-			"As for a task, burstable and Arm machines are listed only if you ask for them. USD/H is the machine alone;\n" +
-			"plans add its disk and public address.\n" +
-			"Prices are the latest from the clouds of the state folder, or the built-in ones.\n" +
-			"Reserved capacity comes first, at its marginal cost, with the number of machines\n" +
-			"that it can hold.\n" +
-			"--service also lists the releases of the service that have the Spark of --spark. Serverless services\n" +
-			"have no machines: their USD/H is that of a worker with --cpus (4) and --memory (16).",
+		Long: "Lists the machines that match the flags, cheapest first. Exits with 3 and prints the closest\n" +
+			"alternatives if no machine matches. Without --gpu it lists only machines without accelerators; --gpu\n" +
+			"any lists both. Burstable and Arm machines are listed only if you ask for them. Reserved capacity\n" +
+			"comes first, at its marginal cost, with the number of machines that it has room for.\n" +
+			"\n" +
+			"USD/H is the price of the machine without disk and public address, which plans add. Prices are the\n" +
+			"latest from the clouds of the state folder, or the built-in ones. SPEED is the speed of a busy vCPU\n" +
+			"relative to m6i.xlarge, measured or estimated from the processor. --sort value lists machines first\n" +
+			"that do the most work for the money.\n" +
+			"\n" +
+			"--service also lists the releases of the service that have the Spark version of --spark. Serverless\n" +
+			"services have no machines: their USD/H is the price of a worker with --cpus (default 4) and --memory\n" +
+			"(default 16).",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n" +
 			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
 			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
@@ -96,14 +98,17 @@ func (a app) searchCommand() *cobra.Command {
 	p.StringVar(&f.family, "family", "", "family of machine types: c7a, n2d, Dasv5")
 	p.StringVar(&f.cpu, "cpu", "", "processor, or its generation: genoa, icelake, graviton3")
 	p.Var(&f.arch, "arch", "processor architecture (default: amd64 without --gpu, --instance-type, --family and --cpu)")
-	p.BoolVar(&f.burstable, "burstable", false, "also machines whose vCPUs may be busy only for a part of the time")
+	p.BoolVar(&f.burstable, "burstable", false, "also list machines whose vCPUs may be busy only for a part of the "+
+		"time")
 	p.BoolVar(&f.spot, "spot", false, "only spot machines, same as --market spot")
 	p.Var(&f.market, "market", "market to buy on")
-	p.Var(&f.service, "service", "a managed service that runs Spark: its machines with its surcharge, or its rates")
+	p.Var(&f.service, "service", "a managed service that runs Spark: list its machines with its surcharge, or its "+
+		"rates")
 	p.StringVar(&f.spark, "spark", "", "with --service: only releases with this Spark: 3.5, 3.5.1 or 3.5+")
 	p.Var(&f.maxInterruption, "max-interruption",
-		"only spot machines with at most this known share of interruptions per month")
-	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "only regions whose grid is known to emit at most this, gCO2eq/kWh")
+		"only spot machines of which at most this share is known to be interrupted in a month")
+	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "only regions whose power grid is known to emit at most this, in "+
+		"gCO2eq/kWh")
 	p.IntVar(&f.limit, "limit", 20, "maximum number of machines to list; 0 means all")
 	p.Var(&f.cheapest, "cheapest-per",
 		"only the cheapest machine of each region, zone or cloud: one on spot, one on demand")
@@ -472,8 +477,8 @@ func (a app) acceleratorsCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "accelerators", Short: "List the available accelerators, and where to buy them",
-		Long: "Lists the accelerators of the catalogue by their canonical names, how many of each a machine can " +
-			"have,\nand the clouds that sell them.",
+		Long: "Lists the accelerators of the catalogue with the names that job files use, how many a machine can\n" +
+			"have, and the clouds that sell them.",
 		Example: "  tradewind catalog accelerators\n  tradewind catalog accelerators -o json",
 		Args:    command.Args(0, 0),
 	}

@@ -29,13 +29,16 @@ func Convert(in *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert FILE...",
 		Short: "Convert a DAG of any format to Tradewind YAML",
-		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, Slurm scripts, WfCommons JSON, Pegasus DAX,\n" +
-			"or Tradewind's own) and writes it as Tradewind YAML. - is standard input. It warns about parts of the file\n" +
-			"that Tradewind does not support. For a file with only Volcano Queues it writes the commands that create\n" +
-			"such queues here.\n\n" +
-			"Several files are Slurm scripts that wait for each other. They become one job: --dependency=afterok:NAME\n" +
-			"names the -J of another script, or its file name up to the first dot.\n\n" +
-			"Paths in a job are relative to the folder of its file. --out rewrites them for the new file's folder.",
+		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, Slurm scripts, WfCommons JSON, Pegasus\n" +
+			"DAX, or Tradewind's own) and writes it as Tradewind YAML. - is standard input. It warns about parts of\n" +
+			"the file that Tradewind does not support. If the file contains only Volcano Queues, it writes the\n" +
+			"commands that create these queues in Tradewind.\n" +
+			"\n" +
+			"Several files must be Slurm scripts, and become one job. In them, --dependency=afterok:NAME names the\n" +
+			"script to wait for: by its -J, or by its file name up to the first dot.\n" +
+			"\n" +
+			"Paths in a job file are relative to the file's folder. --out rewrites them for the folder of the new\n" +
+			"file.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
 			"  tradewind convert task.sky.yaml --env MODEL=llama > task.yaml\n" +
 			"  tradewind convert job.k8s.yaml > job.yaml\n" +
@@ -185,8 +188,9 @@ func Schema(in *command.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of Tradewind YAML, for editors",
-		Long: "Prints the JSON Schema (draft 2020-12) of Tradewind's own job files. Editors that support it complete\n" +
-			"field names and underline mistakes: begin a file with\n\n" +
+		Long: "Prints the JSON Schema (draft 2020-12) of Tradewind's own job files. With it, editors complete field\n" +
+			"names and underline mistakes. Begin a job file with\n" +
+			"\n" +
 			"  # yaml-language-server: $schema=tradewind.schema.json",
 		Example: "  tradewind schema > tradewind.schema.json",
 		Args:    command.Args(0, 0),

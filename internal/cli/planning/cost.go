@@ -20,9 +20,9 @@ func Cost(in *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cost FILE",
 		Short: "Estimate what the control plane on AWS costs for a DAG",
-		Long: "Runs the DAG in FILE through the broker's functions in virtual time, counts their AWS requests, and applies\n" +
-			"list prices. It does not include machines (`tradewind plan` estimates those). - is standard " +
-			"input.",
+		Long: "Estimates what the broker itself costs on AWS while it runs the DAG in FILE. It runs the DAG through\n" +
+			"the broker's functions in virtual time, counts their requests to AWS, and applies list prices. The\n" +
+			"cost of machines is not included (`tradewind plan` estimates it). - is standard input.",
 		Example: "  tradewind cost examples/train-infer.yaml\n  tradewind cost job.yaml -o json | jq .usd",
 		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}

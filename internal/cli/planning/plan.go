@@ -57,10 +57,10 @@ func Plan(in *command.App, enabled clouds.EnabledFunc) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show where a DAG would run, at what cost and for how long",
-		Long: "Plans the DAG in FILE with the catalogue's list prices and runs nothing; it needs no broker. - is standard\n" +
-			"input. It plans on the clouds of the broker that is running for the state folder, or on those that\n" +
-			"`tradewind cloud add` has added, or on all; --cloud overrides them. Exits with 3 if no plan meets the\n" +
-			"deadline and the budget, or no offer matches a task.",
+		Long: "Plans the DAG in FILE with the catalogue's list prices, and runs nothing. - is standard input. It\n" +
+			"needs no broker. The plan uses the clouds in --cloud, else those of the broker that is running for the\n" +
+			"state folder, else those that `tradewind cloud add` has added, else all. Exits with 3 if no plan meets\n" +
+			"the deadline and the budget, or if no offer fits a task.",
 		Example: "  tradewind plan examples/train-infer.yaml --explain\n" +
 			"  tradewind plan job.yaml --objective makespan --budget 20 --cloud aws,gcp\n" +
 			"  tradewind plan job.yaml -o json | jq .usd\n" +
@@ -77,8 +77,8 @@ func Plan(in *command.App, enabled clouds.EnabledFunc) *cobra.Command {
 	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
 	a.StateFlag(c, &o.state)
 	f.StringVar(&o.modelOut, "model-out", "", "also write the optimizer's model to this file")
-	f.BoolVar(&o.explain, "explain", false, "also show the runners-up of each task")
-	f.BoolVar(&o.members, "members", false, "show each member of an array in a row")
+	f.BoolVar(&o.explain, "explain", false, "also show which offers were second best for each task")
+	f.BoolVar(&o.members, "members", false, "show each member of an array in a separate row")
 	f.BoolVar(&o.frontier, "frontier", false, "show what each deadline would cost, instead of one plan")
 	f.IntVar(&o.points, "points", 40, "maximum number of plans that --frontier looks for; 0 means all")
 	f.Var(&o.timeLimit, "time-limit", "maximum time for --frontier (default 10s)")

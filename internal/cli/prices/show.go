@@ -58,8 +58,8 @@ func summarise(m *market.Market) priceSummary {
 func showCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show [MARKET]", Short: "Show what spot markets have cost", Args: command.Args(0, 1),
-		Long: "Shows for each market that matches MARKET (a name, or a pattern with * and ?) the recorded period and the\n" +
-			"hourly prices. A market's name is its machine type and zone, as TYPE-ZONE.",
+		Long: "Shows the recorded period and the hourly prices of each spot market that matches MARKET. MARKET is a\n" +
+			"name or a pattern with * and ?; the name of a market is TYPE-ZONE, with its machine type and its zone.",
 		Example: "  tradewind prices show --prices data/aws-2016\n  tradewind prices show 'A100:8-*' -o json",
 	}
 	f, output := NewFlags(a, c), command.OutputFlag(c)
