@@ -62,7 +62,7 @@ func TestMissingPiecesWithoutDepotAnswers501(t *testing.T) {
 	job := "apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls, workdir: %s}}\n"
 	p := trouble(t, w.Request("POST", "/v1/dags?name=x.yaml", fmt.Sprintf(job, "pack://"+digest+"/code")),
 		http.StatusUnprocessableEntity)
-	if p.File != "x.yaml" || p.Line != 3 || p.Field != "tasks.a.workdir" || p.Reason != "this broker keeps no packs" {
+	if p.File != "x.yaml" || p.Line != 3 || p.Field != "tasks.a.workdir" || p.Reason != "this broker cannot store uploaded folders" {
 		t.Errorf("%+v", p)
 	}
 	p = trouble(t, w.Request("POST", "/v1/dags?name=x.yaml", fmt.Sprintf(job, "./code")), http.StatusUnprocessableEntity)

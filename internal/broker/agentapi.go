@@ -28,7 +28,7 @@ const fnAgent = "agent"
 func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
 	if c.Ranks > 0 { // all machines of the cluster boot with this token
 		if h.Rank < 0 || h.Rank >= c.Ranks {
-			return w, fmt.Errorf("%w: the machine says that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
+			return w, fmt.Errorf("%w: the machine reports that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
 		}
 		c.Rank, c.Ranks = h.Rank, 0
 	}

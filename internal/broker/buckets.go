@@ -22,7 +22,7 @@ type Keeper struct {
 }
 
 // ErrRemoving means that a job asks for a bucket that is being removed. The caller can try again later.
-var ErrRemoving = errors.New("the bucket is being removed, because the jobs that it was made for have finished")
+var ErrRemoving = errors.New("the bucket is being removed, because the jobs for which it was created have finished")
 
 // Make creates the missing buckets that a task asks for, before a machine is bought for it. Temporary buckets are
 // recorded first. If a bucket can never be created, Make fails with an Invalid *cloud.Error. Any other error, such as

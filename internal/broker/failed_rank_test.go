@@ -57,7 +57,7 @@ func TestMachinesThatNeverAnsweredAreNamed(t *testing.T) {
 		t.Errorf("right after the launch it waits %q", w)
 	}
 	p.now = p.now.Add(5 * time.Minute)
-	const never = "ranks 1 and 3 of 4 have never answered"
+	const never = "ranks 1 and 3 of 4 have never called the broker"
 	if w := p.detail().TaskList[0].Waits; w != "for the machines of attempt 1: "+never {
 		t.Errorf("it waits %q", w)
 	}
@@ -74,12 +74,12 @@ func TestMachinesThatNeverAnsweredAreNamed(t *testing.T) {
 
 func TestNeverAnsweredNamesRanks(t *testing.T) {
 	cl := record.Cluster{Nodes: make([]record.Node, 1)}
-	if got := cl.NeverAnswered(); got != "its machine has never answered" {
+	if got := cl.NeverAnswered(); got != "its machine has never called the broker" {
 		t.Error(got)
 	}
 	cl.Nodes = make([]record.Node, 9)
 	cl.Nodes[0].Address = "10.0.0.1"
-	if got := cl.NeverAnswered(); got != "ranks 1, 2, 3, 4, 5, 6, 7 and 8 of 9 have never answered" {
+	if got := cl.NeverAnswered(); got != "ranks 1, 2, 3, 4, 5, 6, 7 and 8 of 9 have never called the broker" {
 		t.Error(got)
 	}
 }

@@ -43,7 +43,7 @@ func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
 	for _, e := range p.story() {
 		if e.Kind == "doubted" {
 			times++
-			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "no proof of identity") {
+			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "did not prove its identity") {
 				t.Errorf("the story says %q", e.Text)
 			}
 		}

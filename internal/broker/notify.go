@@ -29,7 +29,7 @@ func (b *Users) checkNotify(spec *dag.Job) error {
 		return nil
 	}
 	if b.ports.Notifier == nil {
-		return fault.Within("notify", fault.New("this broker notifies no one", ""))
+		return fault.Within("notify", fault.New("this broker cannot send notifications", ""))
 	}
 	return b.ports.Notifier.Check(&spec.Notify)
 }

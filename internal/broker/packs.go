@@ -71,7 +71,7 @@ func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 		}
 		checked[uri] = true
 		if b.ports.Packs == nil {
-			return refuse("this broker keeps no packs", "name a bucket")
+			return refuse("this broker cannot store uploaded folders", "name a bucket")
 		}
 		err := b.ports.Packs.Check(ctx, uri)
 		if errors.Is(err, pack.ErrIncomplete) || errors.Is(err, pack.ErrURI) || errors.Is(err, pack.ErrCorrupt) {

@@ -24,7 +24,7 @@ func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.S
 		return nil, nil
 	}
 	if b.ports.Secrets == nil {
-		return nil, spec.SecretError(spec.SecretNames()[0], "this broker keeps no secrets", "")
+		return nil, spec.SecretError(spec.SecretNames()[0], "this broker cannot store secrets", "")
 	}
 	sealed, err := b.ports.Secrets.Seal(ctx, id, values)
 	var refused *secret.Unavailable

@@ -54,7 +54,7 @@ func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud
 	p, err := s.Create(ctx, spec)
 	if service.IsEnded(err) { // an earlier call created it, and crashed before it recorded it
 		late := cloud.Errorf(st.Cluster.Offer.Cloud, cloud.Capacity, service.CodeEnded,
-			"its place on %s has ended before the broker knew that it was made", name)
+			"its place on %s has ended before the broker knew that it had been created", name)
 		late.Late, err = 1, late
 	}
 	if err != nil {
@@ -296,7 +296,7 @@ func (b *Services) unpacked(ctx context.Context, cl record.Cluster, a *wire.Assi
 		return uri, nil
 	case b.ports.Unpack == nil:
 		return "", cloud.Errorf(cl.Offer.Cloud, cloud.Invalid, service.CodeBadSpec,
-			"%s is packed, which this broker cannot bring to %s: write the URI of the file", uri, cl.Offer.Service)
+			"%s is an uploaded file, which this broker cannot copy to %s: write the URI of the file", uri, cl.Offer.Service)
 	}
 	u, err := pack.ParseURI(uri)
 	if err != nil {

@@ -87,10 +87,10 @@ func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d re
 	}
 	switch {
 	case open >= record.MaxOpenVisits:
-		return d, fmt.Errorf("%w: %d are open on this attempt, and no more are allowed; end one of them",
+		return d, fmt.Errorf("%w: %d sessions are open on this attempt, the maximum; end one of them",
 			record.ErrVisit, open)
 	case cl.Visits >= record.MaxVisits:
-		return d, fmt.Errorf("%w: this attempt has had %d visits, and no more are kept", record.ErrVisit, cl.Visits)
+		return d, fmt.Errorf("%w: this attempt has had %d sessions, the maximum", record.ErrVisit, cl.Visits)
 	}
 	cl.Visits++
 	d.Put(record.ClusterKey(cl.ID), cl)

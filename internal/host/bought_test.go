@@ -305,7 +305,7 @@ func TestBoughtMachineMustProveIdentity(t *testing.T) {
 	}
 	until(t, func() bool {
 		d, err := h.Broker().Views.JobDetail(t.Context(), submitted.ID)
-		return err == nil && len(d.Attempts) > 0 && strings.Contains(d.Attempts[len(d.Attempts)-1].Doubt, "no proof of identity")
+		return err == nil && len(d.Attempts) > 0 && strings.Contains(d.Attempts[len(d.Attempts)-1].Doubt, "did not prove its identity")
 	})
 	if err := h.Broker().Users.Cancel(t.Context(), submitted.ID, "seen"); err != nil {
 		t.Error(err)

@@ -37,7 +37,7 @@ const (
 	RemedyNone    remedy = iota
 	remedyLaunch         // its launch was not finished: provision continues it
 	remedyRelease        // its release was not finished, or its attempt has ended: provision continues the release
-	RemedyLost           // its machines are gone or silent
+	RemedyLost           // its machines have ended or do not answer
 	remedyTaken          // it was doomed, and that time has passed
 	RemedyRun            // it is up and was never commanded to run
 	RemedyLease          // its reserved money is nearly used up
@@ -143,7 +143,7 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
 	case remedyRelease:
 		if l.Cluster.Kept(now) {
-			return DecideReleaseKept(l.Cluster, "its machines, which were kept, are gone or silent", now)
+			return DecideReleaseKept(l.Cluster, "its kept machines have ended or do not answer", now)
 		}
 		l.Cluster.Since = now
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
@@ -170,7 +170,7 @@ func lostReason(cl record.Cluster, cfg config.Config, machines Inventory, now ti
 	if never := cl.NeverAnswered(); never != "" && cl.State == record.ClusterBooting && !gone(cl, cfg, machines, now) {
 		return never + " within " + readable.Rounded(cfg.BootLimit(cl.Offer)).String() + " of the launch"
 	}
-	return "its machines are gone or silent"
+	return "its machines have ended or do not answer"
 }
 
 // overBudgetReason returns the reason for an attempt that costs more than the remaining budget of its job, or than

@@ -191,7 +191,7 @@ func DecideComplete(m Member, now time.Time) (d record.Decision) {
 		d.Del(record.WaitKey(m.Job.Queue, record.WaitingOf(m.Job, m.Task)))
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
-		d = decideUnbought(&st, apitypes.OutcomeMoved, "the work of its gang is done", now)
+		d = decideUnbought(&st, apitypes.OutcomeMoved, "its gang has finished", now)
 	case m.Bought && m.Cluster.Outcome == "":
 		if m.Cluster.Running.IsZero() {
 			m.Cluster.Running = now

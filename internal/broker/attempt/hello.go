@@ -45,7 +45,7 @@ func (st *Arriving) Doubt(cfg config.Config, m *wire.Machine) error {
 	case m == nil && !slices.Contains(cfg.Proven, cl.Offer.Cloud):
 		return nil
 	case m == nil:
-		return doubt("it has no proof of identity, which machines of %s must have", cl.Offer.Cloud)
+		return doubt("it did not prove its identity, as machines of %s must", cl.Offer.Cloud)
 	case m.Fault != "":
 		return doubt("%s", m.Fault)
 	case m.Cloud != cl.Offer.Cloud:
@@ -55,9 +55,9 @@ func (st *Arriving) Doubt(cfg config.Config, m *wire.Machine) error {
 	case m.ID != launched:
 		return doubt("it is %s, but %s was launched", m.ID, cmp.Or(launched, "no known machine"))
 	case m.Account != "" && cl.Account != "" && m.Account != cl.Account:
-		return doubt("it is of account %s, but was launched in %s", m.Account, cl.Account)
+		return doubt("it belongs to account %s, but was launched in account %s", m.Account, cl.Account)
 	case m.Region != "" && m.Region != cl.Offer.Region:
-		return doubt("it is in %s, but was launched in %s", m.Region, cl.Offer.Region)
+		return doubt("it is in region %s, but was launched in %s", m.Region, cl.Offer.Region)
 	}
 	return nil
 }

@@ -168,8 +168,8 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	d = l.finalFailure(
 		apitypes.OutcomeLost,
 		reason,
-		fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
-			"in between: does it use up the memory of its machines? The last time: %s", l.Task.Silent, reason),
+		fmt.Sprintf("it has lost its agent %d times in a row without a new checkpoint: it may need more memory than its "+
+			"machines have. The last time: %s", l.Task.Silent, reason),
 		now,
 	)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
@@ -201,7 +201,7 @@ func DecideFaulted(l Losing, r wire.Report, now time.Time) (d record.Decision) {
 	}
 	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
 	d = l.finalFailure(apitypes.OutcomeLost, reason,
-		fmt.Sprintf("%s; %s %d times in a row, with nothing saved in between", reason, what, l.Task.Faults), now)
+		fmt.Sprintf("%s; %s %d times in a row without a new checkpoint", reason, what, l.Task.Faults), now)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
 	return d
 }

@@ -112,7 +112,7 @@ func DecideInfeasible(job record.Job, on NoPlan, cfg config.Config) (d record.De
 		ends = at
 	} else if !now.Before(ends) {
 		return decideEnding(job, apitypes.JobFailed,
-			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
+			fmt.Sprintf("%s; it has waited for %s, its maximum (patience)", reason,
 				readable.Rounded(now.Sub(job.StuckSince))))
 	}
 	for _, t := range []time.Time{ends, firstEnd(on.Blocks, now)} {

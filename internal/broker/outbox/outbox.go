@@ -77,7 +77,7 @@ func (r Relay) Publish(ctx context.Context, pending []store.Event) error {
 				"err", err)
 		}
 		if err := m.Validate(); err != nil { // no bus accepts it, and all others would wait behind it forever
-			r.Log.Error("relay: no bus takes an event in the outbox; cut, it goes to the dead letters",
+			r.Log.Error("relay: no bus takes an event in the outbox; a shortened copy goes to the dead letters",
 				"id", p.ID, "type", m.Type, "err", err)
 			m = bus.Message{ID: p.ID, Type: "unknown", Body: p.Body[:min(len(p.Body), bus.MaxMessageBytes)]}
 		}

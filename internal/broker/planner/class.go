@@ -172,9 +172,9 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			c.reason = untimed(&t.Time, f.unrated)
 		case c.reason != "":
 		case f.expensive:
-			c.reason = "every offer that suits it costs more than its maxUSDPerHour now, with disk and address"
+			c.reason = "every offer that fits the task costs more than its maxUSDPerHour now, with disk and address"
 		default:
-			c.reason = "every offer that suits it is blocked now"
+			c.reason = "every offer that fits the task is blocked now"
 		}
 	}
 	return c, nil
@@ -183,9 +183,9 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 // untimed returns the reason why an estimate has no time for any suitable offer, such as the given machine.
 func untimed(e *dag.TimeEstimate, machine string) string {
 	if e.Only {
-		return "no offer that suits it has a time, and the default of its time is none (" + machine + " has none)"
+		return "no offer that fits the task has a time, and the default of its time is none (" + machine + " has none)"
 	}
-	return "no offer that suits it has accelerators whose rating is known, which time.flops needs (" + machine +
+	return "no offer that fits the task has accelerators with a known rating, which time.flops needs (" + machine +
 		" has none)"
 }
 

@@ -57,7 +57,7 @@ func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how api
 }
 
 func wantsBack(pool, machine string) string {
-	return "the owner of " + machineName(pool, machine) + " wants it back"
+	return "the owner of " + machineName(pool, machine) + " takes it out of the pool"
 }
 
 // machineName returns the name of a machine for users, such as lab/m1, or the name of the pool if machine is empty.

@@ -176,7 +176,7 @@ type Node struct {
 }
 
 // NeverAnswered returns a text about the machines that have not called the broker since their launch: "ranks 1 and 3
-// of 4 have never answered", or "its machine has never answered". It returns "" if all have called.
+// of 4 have never called the broker", or "its machine has never called the broker". It returns "" if all have called.
 func (cl *Cluster) NeverAnswered() string {
 	var ranks []string
 	for rank, n := range cl.Nodes {
@@ -188,16 +188,16 @@ func (cl *Cluster) NeverAnswered() string {
 	case len(ranks) == 0:
 		return ""
 	case len(cl.Nodes) == 1:
-		return "its machine has never answered"
+		return "its machine has never called the broker"
 	case len(ranks) == len(cl.Nodes):
-		return fmt.Sprintf("none of its %d machines has ever answered", len(ranks))
+		return fmt.Sprintf("none of its %d machines has ever called the broker", len(ranks))
 	case len(ranks) == 1:
-		return fmt.Sprintf("rank %s of %d has never answered", ranks[0], len(cl.Nodes))
+		return fmt.Sprintf("rank %s of %d has never called the broker", ranks[0], len(cl.Nodes))
 	case len(ranks) > maxRanks:
-		return fmt.Sprintf("%d of %d machines have never answered", len(ranks), len(cl.Nodes))
+		return fmt.Sprintf("%d of %d machines have never called the broker", len(ranks), len(cl.Nodes))
 	}
 	last := len(ranks) - 1
-	return fmt.Sprintf("ranks %s and %s of %d have never answered", strings.Join(ranks[:last], ", "), ranks[last],
+	return fmt.Sprintf("ranks %s and %s of %d have never called the broker", strings.Join(ranks[:last], ", "), ranks[last],
 		len(cl.Nodes))
 }
 

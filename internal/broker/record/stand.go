@@ -275,7 +275,7 @@ func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	if o.Job == job {
 		name = spec.Tasks[o.Task].Name
 	}
-	return fmt.Sprintf("%s: %s is there", c.Rule, name)
+	return fmt.Sprintf("%s: %s runs there", c.Rule, name)
 }
 
 // KeepsApart reports whether an apart rule of a job's task forbids it to share a place with the task at other, or the

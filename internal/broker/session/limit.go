@@ -90,7 +90,7 @@ func (s *Session) overLimit(tasks []*admission) (string, error) {
 		return "", err
 	}
 	if s.gate.overdue && !replicas(tasks) {
-		return "what a task that has waited longer is waiting for", nil
+		return "capacity for a task that has waited longer", nil
 	}
 	used := s.gate.others
 	for _, q := range s.tree {

@@ -43,17 +43,17 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	why := map[string]PolicyNote{
 		"nodeorder": {Where: bought, Reason: planned}, "binpack": {Where: bought, Reason: planned},
 		topology:   {Where: bought, Reason: planned + ", and within which region or zone a gang is"},
-		tdm:        {Where: bought, Reason: "they are bought when they are needed, and have no time windows"},
+		tdm:        {Where: bought, Reason: "they are bought for a task at any time, so they need no time windows"},
 		actionMove: {Where: bought, Reason: "a bought machine only has room for its own task"},
 	}
 	reserves, fills := slices.Contains(p.Actions, actionReserve), slices.Contains(p.Actions, actionBackfill)
 	if reserves && !fills {
-		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "plugin sla keeps quota for tasks that have " +
-			"waited too long; reserve only estimates for backfill when they can start: add backfill"}
+		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "reserve only tells backfill when tasks that have " +
+			"waited too long can start: add backfill"}
 	}
 	if fills && !reserves {
-		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it needs to know when tasks that have waited " +
-			"too long can start: add reserve"}
+		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "backfill needs reserve to know when tasks that have " +
+			"waited too long can start: add reserve"}
 	}
 	names := slices.Clone(p.Actions)
 	for _, tier := range p.Tiers {

@@ -104,7 +104,7 @@ func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 				at,
 				"suspended",
 				"",
-				fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.SuspensionText(q.Suspended)),
+				fmt.Sprintf("queue %s is %s: none of its tasks starts", name, attempt.SuspensionText(q.Suspended)),
 			)
 		}
 		name = q.Parent

@@ -50,7 +50,7 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
 		w.Reason = w.Tasks[0].Reasons[0]
 	default:
-		w.Reason = "its turn comes with the next session"
+		w.Reason = "the next scheduling session decides on it"
 	}
 	return w, nil
 }

@@ -146,7 +146,7 @@ func (r *region) vpc(ctx context.Context) (string, error) {
 			}
 		}
 		return "", failRegion(cloud.Quota, codeNoVPC, "%s has no default VPC, and none tagged %s=%s. "+
-			"Make one: aws ec2 create-default-vpc --region %s", r.name, tagDeployment, r.cloud.cfg.Deployment, r.name)
+			"Create one: aws ec2 create-default-vpc --region %s", r.name, tagDeployment, r.cloud.cfg.Deployment, r.name)
 	})
 }
 

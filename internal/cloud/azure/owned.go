@@ -17,12 +17,12 @@ func Owned(ctx context.Context, c *Cloud) (told []driver.Reserved, lacks []drive
 	}
 	found, err := c.Reservations(ctx)
 	if err != nil {
-		unknown("what the subscription has reserved", "Reader", "", err)
+		unknown("the reserved capacity of the subscription", "Reader", "", err)
 	}
 	told = renew.Reported(reserved(found))
 	users, err := r.payable(ctx, found)
 	if err != nil {
-		unknown("what other users run", "Reader", "", err)
+		unknown("the list of other machines of the subscription", "Reader", "", err)
 	}
 	bought, _, err := r.reservedInstances(ctx, users)
 	if err != nil {

@@ -91,12 +91,12 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
 	found, err := r.Cloud.Reservations(ctx)
 	if err != nil {
-		r.kept(res, "capacity that the subscription has", err)
+		r.kept(res, "reserved capacity of the subscription", err)
 		return base
 	}
 	users, err := r.payable(ctx, found)
 	if err != nil {
-		r.kept(res, "reserved instances and savings plans: what other users run", err)
+		r.kept(res, "reserved instances and savings plans: the list of other machines of the subscription", err)
 		return base
 	}
 	bought, unpaid, err := r.reservedInstances(ctx, users)
@@ -108,7 +108,7 @@ func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Resul
 	}
 	next, err := r.withReserved(append(bought, reserved(found)...), base)
 	if err != nil {
-		r.kept(res, "capacity that the subscription has", err)
+		r.kept(res, "reserved capacity of the subscription", err)
 		return base
 	}
 	committed, err := r.committed(ctx, unpaid, next)

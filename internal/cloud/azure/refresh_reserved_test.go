@@ -33,7 +33,7 @@ func TestReservations(t *testing.T) {
 	}
 	server.Deny("Microsoft.Compute/capacityReservationGroups/read")
 	if c, res = refreshed(t, r, m); !slices.Equal(c.Reserved(), want) ||
-		!slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "capacity that the subscription has") }) {
+		!slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "reserved capacity of the subscription") }) {
 		t.Errorf("%+v, kept %v", c.Reserved(), res.Kept)
 	}
 }

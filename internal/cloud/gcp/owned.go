@@ -18,22 +18,22 @@ func Owned(ctx context.Context, c *Cloud) ([]driver.Reserved, []driver.Lack) {
 	}
 	s, err := c.Compute(ctx)
 	if err != nil {
-		return nil, unknown("what the project has reserved", err)
+		return nil, unknown("the reserved capacity of the project", err)
 	}
 	reserved, err := Reserved(ctx, c, s)
 	if err != nil {
-		return nil, unknown("what the project has reserved", err)
+		return nil, unknown("the reserved capacity of the project", err)
 	}
 	byID := func(a, b catalog.Reserved) int { return strings.Compare(a.ID, b.ID) }
 	slices.SortFunc(reserved, byID)
 	told := renew.Reported(reserved)
 	known, err := catalog.Default() // for the sizes of others' machines
 	if err != nil {
-		return told, unknown("what the project has committed itself to use", err)
+		return told, unknown("the committed use of the project", err)
 	}
 	committed, err := Committed(ctx, c, s, known, time.Now())
 	if err != nil {
-		return told, unknown("what the project has committed itself to use", err)
+		return told, unknown("the committed use of the project", err)
 	}
 	slices.SortFunc(committed, byID)
 	return append(told, renew.Reported(committed)...), nil

@@ -105,12 +105,12 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	}
 	now := time.Now()
 	if having, err := r.withReserved(ctx, s, next, now); err != nil {
-		keep("capacity that the project has", err)
+		keep("reserved capacity of the project", err)
 	} else {
 		next = having
 	}
 	if having, err := r.withCommitted(ctx, s, next, now); err != nil {
-		keep("what the project has committed itself to use", err)
+		keep("the committed use of the project", err)
 	} else {
 		next = having
 	}

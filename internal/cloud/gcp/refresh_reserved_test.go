@@ -76,7 +76,7 @@ func TestRefreshKeepsReservationsIfCallFails(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !slices.ContainsFunc(res.Kept, func(s string) bool {
-		return strings.Contains(s, "capacity that the project has") && strings.Contains(s, "compute.reservations.list")
+		return strings.Contains(s, "reserved capacity of the project") && strings.Contains(s, "compute.reservations.list")
 	}) {
 		t.Errorf("Kept does not list it: %v", res.Kept)
 	}

@@ -132,8 +132,8 @@ func (g *gang) group(ctx context.Context, with *corev1.Secret) error {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return fail(cloud.Quota, codeNoGangs, "%s is set to bind gangs by %s, but the cluster does not have it: "+
-			"tradewind cloud add kubernetes --gang gates (%v)", g.place.Name, g.place.Gang.By, err)
+		return fail(cloud.Quota, codeNoGangs, "%s is configured to bind gangs by %s, which the cluster does not have; "+
+			"without it: tradewind cloud add kubernetes --gang gates (%v)", g.place.Name, g.place.Gang.By, err)
 	}
 	return err
 }

@@ -134,7 +134,7 @@ func (r *rule) check() error {
 	case !acts && r.Preempt == nil:
 		return errors.New("does nothing: set fail, delay, hang, unseen or preempt")
 	case acts && r.Preempt != nil:
-		return errors.New("sets the launch's outcome and preempts its machines: make two rules")
+		return errors.New("sets the launch's outcome and preempts its machines: write two rules")
 	case r.Fail != nil && r.Hang && !r.Unseen:
 		return errors.New("fails and hangs")
 	case r.Until > 0 && r.Until <= r.From:

@@ -141,7 +141,7 @@ func (c *Checker) region(ctx context.Context, region, identity string, known *ca
 		p.missing = append(p.missing, l)
 	}
 	if p.reserved, err = Reserved(ctx, c.Cloud, region, known); err != nil { // then the broker does not use it
-		p.missing = append(p.missing, unknown("what the account has reserved in "+region, identity, err,
+		p.missing = append(p.missing, unknown("the reserved capacity of the account in "+region, identity, err,
 			"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances",
 			"ec2:DescribeAvailabilityZones"))
 	}
@@ -185,7 +185,7 @@ func (c *Checker) mayLaunch(ctx context.Context, region string) []driver.Lack {
 func (c *Checker) commitments(ctx context.Context, r *driver.Report) (p part) {
 	var err error
 	if p.reserved, err = Committed(ctx, c.Cloud, r.Regions, time.Now()); err != nil {
-		p.missing = append(p.missing, unknown("what the account has committed itself to pay", r.Identity, err,
+		p.missing = append(p.missing, unknown("the commitments of the account (Savings Plans)", r.Identity, err,
 			"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates",
 			"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances"))
 	}
