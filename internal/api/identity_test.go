@@ -39,7 +39,7 @@ func TestHelloProvesMachineIdentity(t *testing.T) {
 	genuine := &imdstest.Machine{ID: launched.ID, Region: launched.Offer.Region, Account: "42", Signer: ours}
 	for name, spoil := range map[string]func(*imdstest.Machine){
 		"it is i-other":                     func(m *imdstest.Machine) { m.ID = "i-other" },
-		"it is in mars-1":                   func(m *imdstest.Machine) { m.Region = "mars-1" },
+		"it is in region mars-1":            func(m *imdstest.Machine) { m.Region = "mars-1" },
 		"signature is not":                  func(m *imdstest.Machine) { m.Signer = other },
 		"proven to be the launched machine": func(m *imdstest.Machine) { m.ID = "" },
 	} {

@@ -146,7 +146,7 @@ func TestCommitted(t *testing.T) {
 	w.gce.Refuse("compute.regionCommitments.aggregatedList", gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.commitments.list' permission"})
 	again, res := w.refresh()
 	if len(again.Reserved()) != len(next.Reserved()) || !slices.ContainsFunc(res.Kept, func(s string) bool {
-		return strings.Contains(s, "committed itself") && strings.Contains(s, "compute.commitments.list")
+		return strings.Contains(s, "the committed use") && strings.Contains(s, "compute.commitments.list")
 	}) {
 		t.Errorf("%v, kept %v", said(again), res.Kept)
 	}
@@ -185,7 +185,7 @@ func TestOwned(t *testing.T) {
 	for _, method := range []string{"compute.regionCommitments.aggregatedList", "compute.reservations.aggregatedList"} {
 		w.gce.Refuse(method, gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.x.list' permission"})
 		got := tell()
-		if last := got[len(got)-1]; !strings.HasPrefix(last, "what the project has ") || !strings.HasSuffix(last, "is unknown: Required 'compute.x.list' permission") {
+		if last := got[len(got)-1]; !strings.Contains(last, " of the project is unknown") || !strings.HasSuffix(last, "is unknown: Required 'compute.x.list' permission") {
 			t.Errorf("%s: %s", method, last)
 		}
 	}

@@ -256,7 +256,7 @@ func TestReadScenarioErrors(t *testing.T) {
 		"rules:\n- hang: true\n  nth: 1+-2":                    `nth is "1+-2"`,
 		"rules:\n- match: {cloud: aws}":                        "rule 1: does nothing",
 		"rules:\n- fail: quota\n- fail: quota\n  hang: true":   "rule 2: fails and hangs",
-		"rules:\n- fail: quota\n  preempt: {after: 1m}":        "make two rules",
+		"rules:\n- fail: quota\n  preempt: {after: 1m}":        "write two rules",
 		"rules:\n- preempt: {}":                                "one of after and at",
 		"rules:\n- preempt: {at: 1m, after: 1m}":               "one of after and at",
 		"rules:\n- fail: quota\n  from: 2m\n  until: 1m":       "until is not after from",
