@@ -236,6 +236,7 @@ type Job struct {
 	unended        map[string]bool      // clusters that could not be terminated because their cloud took no calls
 	commanded      map[string]time.Time // when a cluster got the command to run
 	served         map[int]time.Time    // when a replica of a service was last ready
+	limited        map[int]time.Time    // when a task that restarts by itself last waited for the limit
 	replaced       map[int]int          // number of replacements since replacedFrom
 	replacedFrom   time.Time
 	waiting        map[int]int       // entries in a queue
@@ -286,7 +287,7 @@ func (c *Checker) state(id string) *Job {
 			leases: map[string]time.Time{},
 			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, commanded: map[string]time.Time{},
-			served: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
+			served: map[int]time.Time{}, limited: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, lost: map[int]lostWork{},
 		}
 		c.Jobs[id] = s

@@ -172,6 +172,9 @@ func (c *Checker) checkChiefs(s *Job) {
 		return
 	}
 	for i := range s.user.Spec.Tasks {
+		if s.Tasks[i].Alone && c.overLimitWith(s, i) {
+			s.limited[i] = c.Now
+		}
 		if c.overlooked(s, i) {
 			c.Violatef(InvRole, "task %d of %s should restart by itself, but waits since %v", i, s.ID,
 				s.entered[i].Sub(timeline.Beginning()).Round(time.Second))
@@ -194,7 +197,8 @@ func (c *Checker) overlooked(s *Job, task int) bool {
 	return t.Alone && t.State == record.TaskQueued && s.Record.Queue == record.DefaultQueueName &&
 		s.Record.BudgetUSD == 0 && max(t.MinPlan, s.Record.MinPlan) <= s.Record.Plan.Version &&
 		s.Record.Suspended() == nil &&
-		c.Now.Sub(later(later(later(s.entered[task], s.planned), s.calm), s.Record.Resumed())) > GiveUp/2
+		c.Now.Sub(later(later(later(later(s.entered[task], s.planned), s.calm), s.Record.Resumed()), s.limited[task])) >
+			GiveUp/2
 }
 
 func later(a, b time.Time) time.Time {

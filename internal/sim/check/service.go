@@ -126,15 +126,16 @@ func (s *Job) serving(now time.Time) {
 	}
 }
 
-// overLimitWith reports whether the machines of a replica, in addition to those that are bought, would exceed the limit
-// of the deployment. The replicas of a service may need more than that together.
+// overLimitWith reports whether the machines of a queued task, in addition to those that are bought, would exceed the
+// limit of the deployment. The replicas of a service may need more than that together, or all of it for as long as
+// they run.
 func (c *Checker) overLimitWith(s *Job, task int) bool {
 	if c.cfg.Limit.None() || s.Tasks[task].State != record.TaskQueued {
 		return false
 	}
 	rate := 0.0
 	for _, a := range s.order {
-		if s.serves(a.task) {
+		if a.task == task || s.serves(a.task) {
 			rate = max(rate, a.Offer.USDPerHour, a.MaxUSD)
 		}
 	}
