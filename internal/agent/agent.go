@@ -87,7 +87,7 @@ type Config struct {
 	// Setups is the worker's folder for the files of setups, if the node is a worker's task: each setup runs once for
 	// all of them. If it is empty, each task runs its own setup.
 	Setups string
-	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
+	// Hosts is the file to which the agent adds the host names of a job group's tasks; /etc/hosts if empty.
 	Hosts hostnames.File
 
 	Patience  time.Duration  // how long the broker may be unreachable; wire.Patience
@@ -184,8 +184,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := mount.Clear(ctx, cfg.Dir); err != nil { // mounts of an earlier agent in the same directory
 		return err
 	}
-	if err := cfg.Hosts.Sweep(); err != nil { // names of agents that were killed
-		cfg.Logger.Warn("cannot remove names of an earlier agent", "err", err)
+	if err := cfg.Hosts.Sweep(); err != nil { // host names that a killed agent left in the file
+		cfg.Logger.Warn("cannot remove the host names that an earlier agent added", "err", err)
 	}
 	if claims.Ranks > 0 { // the token is for all machines of the cluster
 		claims.Rank = cfg.Rank

@@ -48,9 +48,10 @@ func (h *Host) watchToken(ctx context.Context) {
 			continue
 		}
 		if err := h.api.SetToken(token); err != nil {
-			h.log.Error("the user token was replaced by one that is not valid, and stays as it was", "err", err)
+			h.log.Error("the new user token in the state folder is not valid; the broker still accepts the old one",
+				"err", err)
 		} else {
-			h.log.Info("the user token was replaced")
+			h.log.Info("the broker now accepts only the new user token")
 		}
 		last = token
 	}

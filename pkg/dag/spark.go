@@ -48,13 +48,14 @@ func (a *SparkApp) Check() error {
 		return fault.Within("main", fault.New("is missing", "add the Python file or jar: main: jobs/etl.py"))
 	case !python && !strings.HasSuffix(a.Main, ".jar"):
 		return fault.Within("main", fault.New(fault.Quote(a.Main)+" is neither a Python file nor a jar",
-			"its name ends in .py or .jar"))
+			"name a file that ends in .py or .jar"))
 	case !python && a.Class == "":
 		return fault.Within("main", fault.New("a jar needs its main class", "add class: org.example.Main"))
 	case python && a.Class != "":
 		return fault.Within("class", fault.New("only a jar has a main class", "remove it"))
 	case !python && len(a.PyFiles) > 0:
-		return fault.Within("pyFiles", fault.New("only a Python file imports them", "put libraries of a jar into jars"))
+		return fault.Within("pyFiles", fault.New("a jar cannot use Python files",
+			"list the libraries of a jar in the field jars"))
 	case a.Class != "" && !className().MatchString(a.Class):
 		return fault.Within("class", fault.New(fault.Quote(a.Class)+" is not a class", "such as org.example.Main"))
 	}
@@ -91,7 +92,7 @@ func checkList(field string, list []string, most int, check func(string) error) 
 func checkSparkFiles(field string, files []string, kinds ...string) error {
 	return checkList(field, files, jobtext.MaxSparkFiles, func(s string) error {
 		if !slices.Contains(kinds, path.Ext(s)) {
-			return fault.New(fault.Quote(s)+" has the wrong kind", "its name ends in "+strings.Join(kinds, ", "))
+			return fault.New(fault.Quote(s)+" has the wrong kind", "name a file that ends in "+strings.Join(kinds, ", "))
 		}
 		return checkSparkFile(s)
 	})
@@ -136,7 +137,7 @@ func checkSparkConf(conf map[string]string) error {
 		err := checkSparkText(conf[name])
 		switch {
 		case !strings.HasPrefix(name, "spark.") || strings.ContainsAny(name, " \t\r\n=:"):
-			err = fault.New("is not a property of Spark", "its name begins with spark.")
+			err = fault.New("is not a property of Spark", "the names of Spark's properties begin with spark.")
 		case strings.ContainsAny(conf[name], "\r\n"):
 			err = fault.New("has several lines", "write it on one line")
 		case name == "spark.master" || name == "spark.submit.deployMode":
@@ -256,13 +257,13 @@ func FormatExecutors(r Range) string {
 	return jobtext.FormatNumber(r.Min) + "-" + jobtext.FormatNumber(r.Max)
 }
 
-// sparkNodes returns the number of machines of a Spark task if it does not run on a service: one for each of its least
-// executors.
+// sparkNodes returns the number of machines of a Spark task that does not run on a service: its minimum number of
+// executors, at least 1.
 func (t *Task) sparkNodes() int { return max(int(t.Executors.Min), 1) }
 
-// MakeSpark sets the fields of a Spark task that follow from its application: its machines, and the files of the
-// application as inputs unless the task has a working directory, which then contains those with a path. added is
-// called for each new input with the field that names it.
+// MakeSpark sets the fields of a Spark task that follow from its application: the number of machines, and an input for
+// each file of the application. A file with a path gets no input if the task has a working directory or a repository,
+// because that contains the file. added is called for each new input with the field that names it.
 func (t *Task) MakeSpark(added func(field string)) {
 	if t.Spark == nil {
 		return

@@ -72,8 +72,8 @@ func openAgents(cfg Config, dir string) (*agents, error) {
 	return a, nil
 }
 
-// loopback reports whether the broker is on this computer. Then every node of a cluster that includes this machine is
-// too.
+// loopback reports whether the endpoint is a loopback address. Then the broker is on this computer, and so is every
+// node of a cluster that includes this machine.
 func loopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -20,8 +20,9 @@ const MaxLogMarks = 256
 // ErrTimes means that a text is not the marks of a piece of a log.
 var ErrTimes = errors.New("wire: not the times of a piece of a log")
 
-// FormatMarks writes the marks of a piece that begins at an offset: OFFSET:MILLISECONDS, separated by commas. The first
-// offset counts from the piece's, and the first time from 1970; each of the others from the previous one.
+// FormatMarks writes the marks of a piece that begins at an offset: OFFSET:MILLISECONDS, separated by commas. The
+// offset of the first mark is relative to the beginning of the piece, and its time is in Unix time. The offset and time
+// of each other mark are relative to the previous mark.
 func FormatMarks(from int64, marks []LogMark) string {
 	var b strings.Builder
 	at := int64(0)
@@ -55,7 +56,8 @@ func ParseMarks(from, size int64, text string) (marks []LogMark, err error) {
 	return marks, nil
 }
 
-// MarksAt drops the marks before the last one at or before an offset.
+// MarksAt drops the marks that apply only to data before an offset. The first mark that it keeps is the one that
+// applies at the offset: the last mark whose Offset is not greater. Without such a mark, it drops none.
 func MarksAt(marks []LogMark, offset int64) []LogMark {
 	for len(marks) > 1 && marks[1].Offset <= offset {
 		marks = marks[1:]
@@ -63,8 +65,8 @@ func MarksAt(marks []LogMark, offset int64) []LogMark {
 	return marks
 }
 
-// MarksFrom returns the marks from an offset on. The first is the last mark at or before the offset, moved to the
-// offset.
+// MarksFrom returns the marks of the data from an offset on. If the mark that applies at the offset begins earlier, its
+// copy in the result begins at the offset.
 func MarksFrom(marks []LogMark, offset int64) []LogMark {
 	marks = MarksAt(marks, offset)
 	if len(marks) == 0 || marks[0].Offset >= offset {

@@ -110,7 +110,7 @@ func (st *staying) loadOthers(r recordcache.Reader, spec *dag.Job) error {
 	return err
 }
 
-// need is the time that a task has left, and the times that it needs.
+// need compares the time until a task's deadline with the run times that the task may still need.
 type need struct {
 	left    time.Duration // time to its deadline
 	dated   bool          // left is set
@@ -120,7 +120,7 @@ type need struct {
 	after   time.Duration // remaining run time if the task saves its work and leaves
 }
 
-// needs returns the times that a task with a running attempt needs.
+// needs calculates the need of a task whose attempt runs.
 func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	o := l.Cluster.Offer
 	n.whole = record.TimeOn(spec, o)
@@ -148,8 +148,8 @@ func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
 // leave decides whether to leave the machine. It returns the rule, or "" to stay, and the reason as text.
 //
 // The deadline rule assumes that the machine is preempted without notice just before the next check. The work that is
-// unsaved now would then have to be repeated on demand, after a start. If that would take too long, the task leaves
-// now, while it can save its work. The price rule uses the table that bid wrote.
+// unsaved now would then have to be repeated on an on-demand machine, which must first start. If that would take too
+// long, the task leaves now, while it can save its work. The price rule uses the table that the function bid wrote.
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	usd, most := st.usd+st.Attempt.SurchargeUSD, st.Cluster.MaxUSD
 	if limit := MaxUSDPerHour(st.spec, st.Cluster.Offer); limit > 0 && usd > limit+record.CentsEps {

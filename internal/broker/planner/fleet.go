@@ -262,7 +262,7 @@ type fleet struct {
 	index            map[int]int // index of each member in the model, by task
 	free             []int       // worker tasks that can be bought
 	kept             []kept      // machines that the group has
-	bound            float64     // in the unit of the objective
+	bound            float64     // lower bound: in USD or, if the objective is the makespan, in hours
 	// answer is the plan on the machines of model, whose times are expected ones. offers are the offers of the
 	// model's machines, after the machines that the group has.
 	model  *shared.Model

@@ -227,7 +227,8 @@ func (f *fleet) search(ctx context.Context, m *shared.Model, effort float64) (*s
 	return f.search(ctx, &fewer, effort)
 }
 
-// scale returns the factor for efforts with which the number of steps does not grow with the number of members.
+// scale returns the factor that reduces the effort of large fleets, so that the number of steps does not grow with the
+// number of members.
 func (f *fleet) scale() float64 {
 	return 1 / (1 + stepsPerTask*float64(max(0, len(f.members)-effortTasks))/stepsAtOnce)
 }
@@ -263,7 +264,8 @@ func (f *fleet) faster(ctx context.Context, t *try) error {
 	return err
 }
 
-// setBound calculates the bound over all places, in the unit of the objective.
+// setBound sets the lower bound: no fleet, at any of the places, has a lower cost in USD or, if the objective is the
+// makespan, takes fewer hours.
 func (f *fleet) setBound(frame *shared.Model, d demand, all site) error {
 	m, _, _ := f.models(frame, d, site{found: all.found})
 	usd, hours, err := shared.LowerBounds(m)

@@ -75,8 +75,9 @@ type RemovedMachine struct {
 	At time.Time `json:"at"`
 }
 
-// Beat is the time of a machine's last call. It is a separate record, so that calls do not conflict with sessions
-// that take machines. It is written at most once in PoolTimes.Beat.
+// Beat is the time of a machine's last call to the broker. It is a separate record, so that calls do not conflict with
+// sessions that take machines. It is written at most once in each interval of config.PoolTimes.Beat, so a machine may
+// have called later than At.
 type Beat struct {
 	At time.Time `json:"at"`
 }

@@ -84,8 +84,8 @@ func SettingsOf(q apitypes.Queue) QueueSettings {
 	}
 }
 
-// SetQueue changes the queue's settings. A suspended queue stays suspended until it is resumed, so settings that were
-// read before cannot open it.
+// SetQueue changes the queue's settings. A suspended queue stays closed until it is resumed, even if the settings say
+// that it is open: a client may have read them before the queue was suspended.
 func SetQueue(q *apitypes.Queue, s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight

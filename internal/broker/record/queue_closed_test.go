@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Settings that were read before a queue was suspended do not open it. They do open a queue that is only closed.
+// A client reads the settings of an open queue, another suspends the queue, and the first writes its settings. The
+// queue must stay closed. A queue that is closed but not suspended is opened by such settings.
 func TestSetQueueKeepsSuspension(t *testing.T) {
 	q := apitypes.Queue{Name: "lab", Closed: true, Suspended: apitypes.Suspension{By: "ann", Since: time.Unix(1, 0)}}
 	record.SetQueue(&q, record.QueueSettings{MaxVCPU: 8})

@@ -52,8 +52,9 @@ func (s service) Hide(ctx context.Context, q bus.QueueConfig, handle string) (ti
 	return q.Visibility, s.b.hide(ctx, s.b.queueName(q.Name), handle, q.Visibility)
 }
 
-// Bury implements transport. After its time-out, another consumer may have the delivery. In that case, Bury checks
-// this with SQS before it writes a dead letter.
+// Bury implements transport. If the delivery's visibility time-out has passed, another consumer may have received the
+// message. Bury then first hides the message again. If SQS rejects the receipt, Bury returns bus.ErrStaleReceipt and
+// writes no dead letter.
 func (s service) Bury(ctx context.Context, q bus.QueueConfig, d delivered[string], reason string) error {
 	if !s.b.clock.Now().Before(d.Until) {
 		if _, err := s.Hide(ctx, q, d.Handle); err != nil {
@@ -63,7 +64,7 @@ func (s service) Bury(ctx context.Context, q bus.QueueConfig, d delivered[string
 	return s.b.deadLetter(ctx, q, Received{ReceiptHandle: d.Handle, Body: d.Content, Attempt: d.Attempt}, reason)
 }
 
-// hide hides a message for d from now.
+// hide makes a message invisible to consumers for d, counted from now.
 func (b *Bus) hide(ctx context.Context, queue, handle string, d time.Duration) error {
 	url, err := b.url(ctx, queue)
 	if err != nil {
