@@ -146,7 +146,7 @@ func TestCommitted(t *testing.T) {
 	w.gce.Refuse("compute.regionCommitments.aggregatedList", gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.commitments.list' permission"})
 	again, res := w.refresh()
 	if len(again.Reserved()) != len(next.Reserved()) || !slices.ContainsFunc(res.Kept, func(s string) bool {
-		return strings.Contains(s, "the committed use") && strings.Contains(s, "compute.commitments.list")
+		return strings.Contains(s, "the committed use of the project") && strings.Contains(s, "compute.commitments.list")
 	}) {
 		t.Errorf("%v, kept %v", said(again), res.Kept)
 	}
@@ -182,10 +182,14 @@ func TestOwned(t *testing.T) {
 	if got := tell(); !slices.Equal(got, want) {
 		t.Errorf("reported\n%s", strings.Join(got, "\n"))
 	}
-	for _, method := range []string{"compute.regionCommitments.aggregatedList", "compute.reservations.aggregatedList"} {
+	for _, c := range [][2]string{
+		{"compute.regionCommitments.aggregatedList", "the committed use of the project "},
+		{"compute.reservations.aggregatedList", "the reserved capacity of the project "},
+	} {
+		method, list := c[0], c[1]
 		w.gce.Refuse(method, gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.x.list' permission"})
 		got := tell()
-		if last := got[len(got)-1]; !strings.Contains(last, " of the project is unknown") || !strings.HasSuffix(last, "is unknown: Required 'compute.x.list' permission") {
+		if last := got[len(got)-1]; !strings.HasPrefix(last, list) || !strings.HasSuffix(last, "is unknown: Required 'compute.x.list' permission") {
 			t.Errorf("%s: %s", method, last)
 		}
 	}

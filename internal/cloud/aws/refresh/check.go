@@ -185,7 +185,7 @@ func (c *Checker) mayLaunch(ctx context.Context, region string) []driver.Lack {
 func (c *Checker) commitments(ctx context.Context, r *driver.Report) (p part) {
 	var err error
 	if p.reserved, err = Committed(ctx, c.Cloud, r.Regions, time.Now()); err != nil {
-		p.missing = append(p.missing, unknown("the commitments of the account (Savings Plans)", r.Identity, err,
+		p.missing = append(p.missing, unknown("the list of the account's Savings Plans", r.Identity, err,
 			"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates",
 			"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances"))
 	}

@@ -93,7 +93,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 		return res, errors.Join(errs...)
 	}
 	if next, err := r.committed(ctx, base, names); err != nil {
-		keep(&res, log, "the commitments of the account (Savings Plans)", err)
+		keep(&res, log, "the list of the account's Savings Plans", err)
 	} else {
 		base = next
 	}

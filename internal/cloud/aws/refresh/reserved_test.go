@@ -167,7 +167,7 @@ func TestRefreshKeepsReservedCapacityIfCallFails(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "capacity that the account has in us-east-1") }) ||
-		!slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "the commitments of the account") }) {
+		!slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "the list of the account's Savings Plans") }) {
 		t.Errorf("Kept does not list it: %v", res.Kept)
 	}
 }
