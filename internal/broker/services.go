@@ -296,7 +296,8 @@ func (b *Services) unpacked(ctx context.Context, cl record.Cluster, a *wire.Assi
 		return uri, nil
 	case b.ports.Unpack == nil:
 		return "", cloud.Errorf(cl.Offer.Cloud, cloud.Invalid, service.CodeBadSpec,
-			"%s is an uploaded file, which this broker cannot copy to %s: write the URI of the file", uri, cl.Offer.Service)
+			"%s is an uploaded file, which this broker cannot copy to %s: write the URI of the file",
+			uri, cl.Offer.Service)
 	}
 	u, err := pack.ParseURI(uri)
 	if err != nil {

@@ -45,7 +45,8 @@ func marketsCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 		case output.JSON():
 			return app.PrintJSON(list)
 		case all == 0:
-			app.Tell("there is no data about spot markets yet: `tradewind catalog refresh` adds prices, buying adds the rest")
+			app.Tell("there is no data about spot markets yet: `tradewind catalog refresh` adds prices, " +
+				"buying adds the rest")
 			return nil
 		case len(list.Markets) == 0:
 			app.Tell("no market matches (of %d)", all)

@@ -94,10 +94,11 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	Count(f, &q.Weight, "weight", "its weight among its siblings; 0 means 1")
 	var of limits
 	f.Var(&of.most, "max", "maximum that tasks of the queue may have at the same time: vcpus, memory (GiB) or an "+
-		"accelerator, as in memory=512,A100=8; or may cost in a calendar month (UTC): usd-per-month=500; 0 means no limit")
+		"accelerator, as in memory=512,A100=8; or may cost in a calendar month (UTC): usd-per-month=500; "+
+		"0 means no limit")
 	f.Var(&of.deserved, "deserved",
-		"share of the parent's quota that the queue can take back from other child queues: vCPUs, or like --max; 0 means "+
-			"its share by weight")
+		"share of the parent's quota that the queue can take back from other child queues: vCPUs, or like --max; "+
+			"0 means its share by weight")
 	f.Var(&of.guaranteed, "guaranteed", "amount that is reserved for the queue even while unused: vCPUs, or like --max")
 	f.BoolVar(&q.Preempt, "preempt", false,
 		"jobs with a higher priority may take machines from jobs with a lower one, which save their work first")

@@ -168,8 +168,8 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	d = l.finalFailure(
 		apitypes.OutcomeLost,
 		reason,
-		fmt.Sprintf("it has lost its agent %d times in a row without a new checkpoint: it may need more memory than its "+
-			"machines have. The last time: %s", l.Task.Silent, reason),
+		fmt.Sprintf("it has lost its agent %d times in a row without a new checkpoint: it may need more memory than "+
+			"its machines have. The last time: %s", l.Task.Silent, reason),
 		now,
 	)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)

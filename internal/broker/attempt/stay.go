@@ -153,7 +153,8 @@ func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	usd, most := st.usd+st.Attempt.SurchargeUSD, st.Cluster.MaxUSD
 	if limit := MaxUSDPerHour(st.spec, st.Cluster.Offer); limit > 0 && usd > limit+record.CentsEps {
-		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, above its maxUSDPerHour of %.4f", usd, limit)
+		return record.LeaveForPrice,
+			fmt.Sprintf("spot costs %.4f USD/h now, above its maxUSDPerHour of %.4f", usd, limit)
 	}
 	if st.Job.BudgetUSD > 0 && most > 0 && usd > most+record.CentsEps {
 		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and the budget allows %.4f", st.usd, most)

@@ -197,7 +197,8 @@ func (cl *Cluster) NeverAnswered() string {
 		return fmt.Sprintf("%d of %d machines have never called the broker", len(ranks), len(cl.Nodes))
 	}
 	last := len(ranks) - 1
-	return fmt.Sprintf("ranks %s and %s of %d have never called the broker", strings.Join(ranks[:last], ", "), ranks[last],
+	return fmt.Sprintf("ranks %s and %s of %d have never called the broker",
+		strings.Join(ranks[:last], ", "), ranks[last],
 		len(cl.Nodes))
 }
 

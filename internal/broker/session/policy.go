@@ -52,8 +52,8 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 			"waited too long can start: add backfill"}
 	}
 	if fills && !reserves {
-		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "backfill needs reserve to know when tasks that have " +
-			"waited too long can start: add reserve"}
+		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "backfill needs reserve to know when tasks that " +
+			"have waited too long can start: add reserve"}
 	}
 	names := slices.Clone(p.Actions)
 	for _, tier := range p.Tiers {

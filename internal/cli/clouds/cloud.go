@@ -448,7 +448,8 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 		running = append(running, places...)
 	}
 	if err != nil {
-		return command.Failed("check in the cloud whether machines run; --forget deletes the settings without this check",
+		return command.Failed(
+			"check in the cloud whether machines run; --forget deletes the settings without this check",
 			"%s does not list its machines: %v", k.Name, err)
 	}
 	if len(running) > 0 {

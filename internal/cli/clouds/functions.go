@@ -60,7 +60,8 @@ func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Fun
 	}
 	if !known {
 		return command.BadInput(
-			"to remove the setup by hand, list its resources with `tradewind cloud add "+name+" --print` and the same flags",
+			"to remove the setup by hand, list its resources with `tradewind cloud add "+name+" --print` and the "+
+				"same flags",
 			"%s has no record that %s was set up for %s of account %s",
 			state,
 			name,

@@ -103,7 +103,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 		"also create alarms for all dead letters, old messages, a missing reconcile,\n"+
 			"throttles, errors and lost machines: about 3.50 USD a month")
 	f.StringSliceVar(&o.announce, "announce", shortEventNames(events.Announced()),
-		"types of events to put on the event bus for your own rules, at a millionth of a dollar for each event; all, none")
+		"types of events to put on the event bus for your own rules, at a millionth of a dollar for each event; "+
+			"all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")
 	f.StringVar(&o.settings.MailFrom, "mail-from", "",
 		"sender of e-mail that jobs ask for, verified in Amazon SES in the deployment's region\n(default: send none)")

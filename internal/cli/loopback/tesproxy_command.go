@@ -28,7 +28,8 @@ func TESCommand(a *command.App, brokers TESBrokers) *cobra.Command {
 		Long: "Listens on a loopback port of this computer and forwards requests of GA4GH TES clients (Snakemake,\n" +
 			"Nextflow, cwl-tes, py-tes) to the broker. Requests to a deployment on AWS are signed with your\n" +
 			"credentials, which these clients cannot do themselves. Prints the URL and the token for the clients.\n" +
-			"The token is the value of $" + EnvTESToken + ", or a new one that is valid until the command ends. Ctrl-C stops it.",
+			"The token is the value of $" + EnvTESToken + ", or a new one that is valid until the command ends.\n" +
+			"Ctrl-C stops it.",
 		Example: "  tradewind tes --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind tes --port 8000",
 		Args: command.Args(0, 0),

@@ -298,8 +298,8 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 	}
 	if nameless {
 		r.job.Warn(yamlfile.PositionOf(n), field,
-			"local sources without the name of a bucket are copied to the machine: files that the task writes there stay on "+
-				"the machine")
+			"local sources without the name of a bucket are copied to the machine: files that the task writes there "+
+				"stay on the machine")
 	}
 	return nil
 }
