@@ -15,7 +15,8 @@ import (
 )
 
 // release terminates a cluster and emits its cost, in the steps intent, act and outcome. It may be called any number
-// of times. The cluster's record is removed when schedule has booked the cost.
+// of times. If the cloud fails, one event repeats the release; others have nothing to do. The cluster's record is
+// removed when schedule has booked the cost.
 func (b *Functions) release(ctx context.Context, cause, id string) error {
 	var cl record.Cluster
 	err := b.txns.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *txn.Unit) error {
@@ -24,6 +25,10 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 		if cl, found, err = recordcache.Get[record.Cluster](u, record.ClusterKey(id)); err != nil || !found {
 			cl = record.Cluster{}
 			return record.OrSkip(err)
+		}
+		if attempt.ReleasedByOther(cl, cause, b.cfg.StuckFor, u.Now) {
+			cl = record.Cluster{}
+			return record.ErrSkip
 		}
 		if cl.Released() && cl.State != record.ClusterLaunching {
 			return record.ErrSkip // a launch in progress is continued, because nothing else would end its machines
@@ -34,7 +39,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 		return err
 	}
 	if err := b.terminateOnCloud(ctx, cl); err != nil {
-		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
+		return b.releaseFailed(ctx, cause, id, err)
 	}
 	gone := b.txns.Now() // the time is taken here: machines that are gone cost nothing, however long the store takes
 	if err := b.uploads.End(ctx, id); err != nil {
@@ -50,6 +55,22 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 		}
 		return u.Apply(attempt.DecideReleased(cl, made, gone))
 	})
+}
+
+// releaseFailed returns the error with which an event is delivered again, unless another event repeats the release.
+func (b *Functions) releaseFailed(ctx context.Context, cause, id string, failure error) error {
+	other := false
+	err := b.txns.Transact(ctx, events.FnProvision, cause+"/failed", false, func(u *txn.Unit) error {
+		cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
+		if other = err == nil && (!found || attempt.ReleasedByOther(cl, cause, b.cfg.StuckFor, u.Now)); err != nil || other {
+			return record.OrSkip(err)
+		}
+		return u.Apply(attempt.DecideReleaseFailed(cl, cause, u.Now))
+	})
+	if err == nil && other {
+		return nil
+	}
+	return fmt.Errorf("%w: terminate %s: %w", errAgain, id, failure)
 }
 
 // quotaHint is the time until which a quota may block offers, as far as this process knows. It saves a read of the

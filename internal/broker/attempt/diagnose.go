@@ -145,7 +145,7 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 		if l.Cluster.Kept(now) {
 			return DecideReleaseKept(l.Cluster, "its kept machines have ended or do not answer", now)
 		}
-		l.Cluster.Since = now
+		l.Cluster.Since, l.Cluster.Releaser = now, "" // the new event replaces all others
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
 	case RemedyLost:

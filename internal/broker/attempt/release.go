@@ -49,6 +49,23 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 	return d
 }
 
+// ReleasedByOther reports whether another event repeats the release of a cluster, so that this event has nothing to do.
+// While a cloud does not answer, each dead letter and each check of reconcile adds an event for the same cluster. If all
+// of them called that cloud, the releases of other clouds would wait behind them for hours. An event that has not
+// succeeded after the time stuck is replaced.
+func ReleasedByOther(cl record.Cluster, event string, stuck time.Duration, now time.Time) bool {
+	return cl.Releaser != "" && cl.Releaser != event && now.Sub(cl.ReleaserSince) <= stuck
+}
+
+// DecideReleaseFailed records that an event repeats the release of a cluster until it succeeds.
+func DecideReleaseFailed(cl record.Cluster, event string, now time.Time) (d record.Decision) {
+	if cl.Releaser != event {
+		cl.Releaser, cl.ReleaserSince = event, now
+		d.Put(record.ClusterKey(cl.ID), cl)
+	}
+	return d
+}
+
 // DecideReleased emits the cost of an attempt whose machines are gone.
 func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, now time.Time) (d record.Decision) {
 	if !cl.Released() {

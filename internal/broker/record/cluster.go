@@ -133,6 +133,10 @@ type Cluster struct {
 	// KeptUntil is the time until which the machines of a failed task are kept for inspection.
 	KeptUntil time.Time `json:"keptUntil,omitzero"`
 	Started   bool      `json:"started,omitempty"`
+	// Releaser is the ID of the event that repeats a release which has failed, and ReleaserSince the time of its first
+	// failure. Other events leave the release to it (attempt.ReleasedByOther).
+	Releaser      string    `json:"releaser,omitempty"`
+	ReleaserSince time.Time `json:"releaserSince,omitzero"`
 	// Quiet means that its task is so short that the agent reports only success. The task counts as running once the
 	// cluster is up.
 	Quiet bool `json:"quiet,omitempty"`
