@@ -62,7 +62,8 @@ func (b *Functions) releaseFailed(ctx context.Context, cause, id string, failure
 	other := false
 	err := b.txns.Transact(ctx, events.FnProvision, cause+"/failed", false, func(u *txn.Unit) error {
 		cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
-		if other = err == nil && (!found || attempt.ReleasedByOther(cl, cause, b.cfg.StuckFor, u.Now)); err != nil || other {
+		other = err == nil && (!found || attempt.ReleasedByOther(cl, cause, b.cfg.StuckFor, u.Now))
+		if err != nil || other {
 			return record.OrSkip(err)
 		}
 		return u.Apply(attempt.DecideReleaseFailed(cl, cause, u.Now))

@@ -92,7 +92,8 @@ func checkList(field string, list []string, most int, check func(string) error) 
 func checkSparkFiles(field string, files []string, kinds ...string) error {
 	return checkList(field, files, jobtext.MaxSparkFiles, func(s string) error {
 		if !slices.Contains(kinds, path.Ext(s)) {
-			return fault.New(fault.Quote(s)+" has the wrong kind", "name a file that ends in "+strings.Join(kinds, ", "))
+			return fault.New(fault.Quote(s)+" has the wrong kind",
+				"name a file that ends in "+strings.Join(kinds, ", "))
 		}
 		return checkSparkFile(s)
 	})

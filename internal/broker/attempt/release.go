@@ -49,10 +49,10 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 	return d
 }
 
-// ReleasedByOther reports whether another event repeats the release of a cluster, so that this event has nothing to do.
-// While a cloud does not answer, each dead letter and each check of reconcile adds an event for the same cluster. If all
-// of them called that cloud, the releases of other clouds would wait behind them for hours. An event that has not
-// succeeded after the time stuck is replaced.
+// ReleasedByOther reports whether another event repeats the release of a cluster, so that this event has nothing to
+// do. While a cloud does not answer, each dead letter and each check of reconcile adds an event for the same cluster.
+// If all of them called that cloud, the releases of other clouds would wait behind them for an hour. An event that has
+// not succeeded after the time stuck is replaced.
 func ReleasedByOther(cl record.Cluster, event string, stuck time.Duration, now time.Time) bool {
 	return cl.Releaser != "" && cl.Releaser != event && now.Sub(cl.ReleaserSince) <= stuck
 }

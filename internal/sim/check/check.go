@@ -287,8 +287,9 @@ func (c *Checker) state(id string) *Job {
 			leases: map[string]time.Time{},
 			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, commanded: map[string]time.Time{},
-			served: map[int]time.Time{}, limited: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
-			freed: map[attemptKey]string{}, lost: map[int]lostWork{},
+			served: map[int]time.Time{}, limited: map[int]time.Time{}, waiting: map[int]int{},
+			entered: map[int]time.Time{},
+			freed:   map[attemptKey]string{}, lost: map[int]lostWork{},
 		}
 		c.Jobs[id] = s
 		c.order = append(c.order, s)
