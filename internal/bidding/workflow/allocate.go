@@ -9,10 +9,9 @@ import (
 // corner is a point of the time-cost curve of a unit of work: on some type it takes hours and costs usd.
 type corner struct{ hours, usd float64 }
 
-// hull returns the lower convex hull of points, from the fastest to the cheapest. A unit of work that runs on two types
+// hull sorts points and returns their lower convex hull, from the fastest to the cheapest. A unit of work that runs on two types
 // in turn can have every point between two corners (as in WCSSI, equations 9 and 10).
 func hull(points []corner) (corners []corner) {
-	points = slices.Clone(points)
 	slices.SortFunc(points, func(a, b corner) int {
 		return cmp.Or(cmp.Compare(a.hours, b.hours), cmp.Compare(a.usd, b.usd))
 	})
@@ -33,14 +32,14 @@ func hull(points []corner) (corners []corner) {
 func slope(fast, slow corner) float64 { return (fast.usd - slow.usd) / (slow.hours - fast.hours) }
 
 // allocate returns the durations of the tasks in hours with which the rest of a run is expected to cost the least and
-// ends by the deadline, if prices per unit of work stay at usd, one for each type. Tasks may change their type, at no
-// cost. If no durations are in time, it returns the shortest.
+// ends by the deadline. corners is the time-cost curve of a unit of work. Tasks may change their type, at no cost. If no
+// durations are in time, it returns the shortest.
 //
 // This is the linear time-cost problem of project scheduling (Kelley, Operations Research 1961). Its dual is a flow
 // of minimum cost, which is solved by augmenting the longest path (Fulkerson, Management Science 1961): the flow
 // through a task is the USD that an hour less of it costs.
-func (w *Workflow) allocate(run *progress, usd []float64, deadline float64) (spans []float64) {
-	n, corners := len(w.work), w.corners(usd)
+func (w *Workflow) allocate(run *progress, corners []corner, deadline float64) (spans []float64) {
+	n := len(w.work)
 	f := make(flow, 2*n+2) // node 2i is the start of task i, 2i+1 its end
 	source, sink := 2*n, 2*n+1
 	for i := range n {
@@ -84,8 +83,7 @@ func (w *Workflow) corners(usd []float64) []corner {
 
 // stay shortens durations to those of one type for each task. Where starts cost time, a change of the type is seldom
 // worth it, and the time is worth more to other tasks.
-func (w *Workflow) stay(run *progress, usd, spans []float64) {
-	corners := w.corners(usd)
+func (w *Workflow) stay(run *progress, corners []corner, spans []float64) {
 	for i, span := range spans {
 		for _, c := range corners {
 			if hours := w.startOf(run, i) + run.left[i]*c.hours; hours <= span+1e-9 {

@@ -43,7 +43,7 @@ func TestAllocationMatchesBruteForce(t *testing.T) {
 		}
 		deadline := run.now + float64(rapid.IntRange(0, 16).Draw(t, "deadline"))
 		least, best := cheapestSpans(w, run, usd, deadline)
-		got := w.allocate(run, usd, deadline)
+		got := w.allocate(run, w.corners(usd), deadline)
 		if math.IsInf(least, 1) {
 			deadline, least = best, math.Inf(1)
 		}
@@ -161,7 +161,7 @@ func TestAllocationShortensWhereItCostsLeast(t *testing.T) {
 	for deadline, want := range map[float64][]float64{
 		9: {4, 4, 4}, 7: {3, 4, 4}, 5: {1, 4, 4}, 4: {1, 3, 3}, 2: {1, 1, 1}, 1: {1, 1, 1},
 	} {
-		if got := w.allocate(w.progress(), []float64{8, 5, 1}, deadline); !slices.Equal(got, want) {
+		if got := w.allocate(w.progress(), w.corners([]float64{8, 5, 1}), deadline); !slices.Equal(got, want) {
 			t.Errorf("by %v hours: %v, want %v", deadline, got, want)
 		}
 	}

@@ -93,8 +93,7 @@ func (w *Workflow) newBFRC(deadline float64) *bfrcMethod {
 // distribute makes the schedule (WCSSI, algorithm 1) before a run. On the most powerful type the workflow takes its
 // longest path (step 1).
 func (w *Workflow) distribute(deadline float64) *schedule {
-	p := &schedule{w: w, own: max(deadline-w.reserve(), w.longest), kind: make([]int, len(w.work)),
-		until: make([]float64, len(w.work))}
+	p := &schedule{w: w, own: w.own(deadline), kind: make([]int, len(w.work)), until: make([]float64, len(w.work))}
 	p.adjust(w.progress())
 	return p
 }
@@ -204,11 +203,7 @@ func (p *schedule) lower(group []branch) {
 
 // span returns the time that a task still takes with the chosen type.
 func (p *schedule) span(task int) float64 {
-	hours := p.run.left[task] / p.w.speed[p.kind[task]]
-	if !p.run.begun[task] {
-		hours += p.w.restart
-	}
-	return hours
+	return p.w.startOf(p.run, task) + p.run.left[task]/p.w.speed[p.kind[task]]
 }
 
 // paths returns head and tail.

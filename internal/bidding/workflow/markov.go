@@ -21,7 +21,7 @@ type markovMethod struct {
 }
 
 func (w *Workflow) newMarkov(deadline float64) *markovMethod {
-	return &markovMethod{w: w, own: max(deadline-w.reserve(), w.longest)}
+	return &markovMethod{w: w, own: w.own(deadline)}
 }
 
 // day is the number of hours over which an allocation expects the price of a type.
@@ -33,9 +33,10 @@ func (p *markovMethod) adjust(run *progress, hour int, known []*knownMarket) {
 	for k := range known {
 		usd[k] = known[k].through(day, w.types[k].USD[hour-1]) / day / w.speed[k]
 	}
-	spans := w.allocate(run, usd, p.own)
+	corners := w.corners(usd)
+	spans := w.allocate(run, corners, p.own)
 	if w.restart > 0 {
-		w.stay(run, usd, spans)
+		w.stay(run, corners, spans)
 	}
 	p.hour, p.until = hour, w.latestEnds(spans, p.own)
 }

@@ -56,6 +56,10 @@ func (m *moment) start(machine int) float64 {
 // reserve is the time in hours that methods keep back: a lost machine may cost an hour and a start.
 func (w *Workflow) reserve() float64 { return 1 + w.restart }
 
+// own returns the time within which methods plan to end a workflow: the reserve before its deadline, but no less than
+// its longest path takes.
+func (w *Workflow) own(deadline float64) float64 { return max(deadline-w.reserve(), w.longest) }
+
 // order is a method's decision: run on a spot machine of a type if its price is at most maxUSD, otherwise on demand
 // or not at all. kind −1 means no bid. The method decides again after the given hours, and at the latest at the next
 // full hour; 0 is then.
