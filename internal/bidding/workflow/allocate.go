@@ -9,8 +9,8 @@ import (
 // corner is a point of the time-cost curve of a unit of work: on some type it takes hours and costs usd.
 type corner struct{ hours, usd float64 }
 
-// hull sorts points and returns their lower convex hull, from the fastest to the cheapest. A unit of work that runs on two types
-// in turn can have every point between two corners (as in WCSSI, equations 9 and 10).
+// hull sorts points and returns their lower convex hull, from the fastest to the cheapest. A unit of work that runs on
+// two types in turn can have every point between two corners (as in WCSSI, equations 9 and 10).
 func hull(points []corner) (corners []corner) {
 	slices.SortFunc(points, func(a, b corner) int {
 		return cmp.Or(cmp.Compare(a.hours, b.hours), cmp.Compare(a.usd, b.usd))
@@ -32,8 +32,8 @@ func hull(points []corner) (corners []corner) {
 func slope(fast, slow corner) float64 { return (fast.usd - slow.usd) / (slow.hours - fast.hours) }
 
 // allocate returns the durations of the tasks in hours with which the rest of a run is expected to cost the least and
-// ends by the deadline. corners is the time-cost curve of a unit of work. Tasks may change their type, at no cost. If no
-// durations are in time, it returns the shortest.
+// ends by the deadline. corners is the time-cost curve of a unit of work. Tasks may change their type, at no cost. If
+// no durations are in time, it returns the shortest.
 //
 // This is the linear time-cost problem of project scheduling (Kelley, Operations Research 1961). Its dual is a flow
 // of minimum cost, which is solved by augmenting the longest path (Fulkerson, Management Science 1961): the flow
