@@ -28,7 +28,7 @@ func Table(rows []Row) string {
 const head = `# Results
 
 Each section is written by the command it names, with date and machine. Absolute times depend on that machine.
-If a section compares with another program, both ran in the same run, so their ratio is also meaningful on other machines.
+If a section compares with another program, both ran in the same run, so their ratio is meaningful elsewhere, too.
 `
 
 // Section returns a section of the page: its title, the date and machine of the measurement, and body, which is
