@@ -41,9 +41,11 @@ type walked struct {
 	wake, rest bool
 }
 
-// mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a time.
+// mayRest reports whether a job holds nothing and waits only in its queue: not for a price or a time, nor for a plan
+// that the planner could not make, which only reconcile requests again.
 func (w *walked) mayRest(now time.Time) bool {
-	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
+	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && w.job.PlanTries == (record.PlanTries{}) &&
+		now.Sub(w.job.Submitted) >= restAfter
 }
 
 // idle reports whether a job is running but holds no machines.

@@ -166,6 +166,39 @@ func TestLongWaitingJobsRest(t *testing.T) {
 	}
 }
 
+// The planner has failed for a job, which kept running with its machines. When they are gone, its next task waits for
+// a plan that only reconcile requests again. So the job must not rest, unlike one that only waits in its queue.
+func TestJobThatLacksPlanDoesNotRest(t *testing.T) {
+	for name, tries := range map[string]record.PlanTries{
+		"a planner that failed":        {Failed: record.MaxPlanTries},
+		"records that are unreadable":  {Unread: 1},
+		"a planner that has succeeded": {},
+	} {
+		p := newAgentBench(t, "{t: {run: x}}", nil)
+		if tries.Failed > 0 {
+			tries.FailedAt = p.now
+		}
+		p.many(1, record.Ledger{})
+		one := &agentBench{bench: p.bench, job: "many-00000"}
+		job := stored[record.Job](one, "job")
+		job.PlanTries = tries
+		one.put("job", job)
+		p.now = p.now.Add(2 * time.Hour)
+		x := p.pass(events.FnReconcile, events.BrokerReconcile{}, 1)
+		job = stored[record.Job](one, "job")
+		if lacks := tries != (record.PlanTries{}); job.Rests == lacks {
+			t.Errorf("%s: rests is %v", name, job.Rests)
+		}
+		replans := 1 // of the bench's own job, whose machine has never called
+		if tries.Failed > 0 {
+			replans++
+		}
+		if x.followed[events.TypeDAGReplan] != replans {
+			t.Errorf("%s: reconcile emits %v", name, x.followed)
+		}
+	}
+}
+
 // silentBus is a bus that counts what is published.
 type silentBus struct {
 	bus.Bus

@@ -240,6 +240,9 @@ func DecideTooLate(r recordcache.Reader, cfg config.Config, job record.Job, spec
 		if err != nil {
 			return err
 		}
+		if task.Try >= ready.Try {
+			continue // a member of a chunk that has run already: schedule ignores this announcement
+		}
 		task.Job, task.Index, task.OnDemand = job.ID, ready.Task, true
 		task.State, task.MinPlan = record.TaskQueued, max(job.Plan.Version+1, task.MinPlan)
 		if task.ReadyAt.IsZero() {
