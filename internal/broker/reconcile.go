@@ -143,6 +143,7 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	if slices.ContainsFunc(clusters, func(cl record.Cluster) bool { return cl.Shared() }) {
 		workers, err := b.pools.Workers(u.Ctx, w.job.ID)
 		if errs = append(errs, err); err == nil && machines.Of[apitypes.PoolCloud] != nil {
+			dropEndedWorkers(workers, w.job, clusters)
 			maps.Copy(machines.Of[apitypes.PoolCloud], workers)
 		}
 	}
@@ -155,6 +156,20 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	}
 	w.done++
 	return errors.Join(errs...)
+}
+
+// dropEndedWorkers removes the attempts on workers whose own attempt has ended, so that silent ones count as lost. A
+// worker leaves its pool only after its cloud has ended the machine, and a cloud that refuses calls may take hours.
+func dropEndedWorkers(workers map[string][]cloud.Machine, job record.Job, clusters []record.Cluster) {
+	ended := map[string]bool{}
+	for _, cl := range clusters {
+		if cl.Task >= job.Tasks && cl.Outcome != "" {
+			ended[record.WorkerName(cl.Task, cl.Attempt)] = true
+		}
+	}
+	maps.DeleteFunc(workers, func(_ string, on []cloud.Machine) bool {
+		return slices.ContainsFunc(on, func(m cloud.Machine) bool { return ended[m.ID] })
+	})
 }
 
 // The waiting tasks of a job that holds machines are checked once in lookEvery, at some time in the first lookFor of
