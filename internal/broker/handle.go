@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -25,6 +26,9 @@ type function struct {
 	// parallel means that the function mostly waits for external calls, so a host handles many of its events at the
 	// same time.
 	parallel bool
+	// urgent reports that an event cannot wait for the other events of its batch, whose transaction may conflict again
+	// and again. It is handled before them, in a transaction of the urgent events.
+	urgent func(events.Data) bool
 }
 
 // functions returns the broker's functions by name. Callers must not change the table.
@@ -38,7 +42,7 @@ var functions = sync.OnceValue(func() map[string]function {
 				is[events.LeaseDue](data)
 		}},
 		events.FnExecute:   {decide: (*Functions).execute, repeatable: is[events.ClusterUp]},
-		events.FnInterrupt: {decide: (*Functions).interrupt},
+		events.FnInterrupt: {decide: (*Functions).interrupt, urgent: leavesSeconds},
 		events.FnBid:       {decide: (*Functions).bid},
 		events.FnSubmit:    {act: (*Functions).submit},
 		events.FnOptimize:  {act: (*Functions).optimize},
@@ -53,6 +57,28 @@ var functions = sync.OnceValue(func() map[string]function {
 func is[T events.Data](data events.Data) bool {
 	_, ok := data.(T)
 	return ok
+}
+
+// leavesSeconds reports whether an event is a cloud's notice of an interruption. Clouds give a task as little as 30
+// seconds to save its work (Azure, Google Cloud).
+func leavesSeconds(data events.Data) bool {
+	e, ok := data.(events.SpotInterrupted)
+	return ok && cloud.NoticeKind(e.Kind) == cloud.Interruption
+}
+
+// order returns the indexes of the events of a batch in the order in which they are handled, and the number of urgent
+// ones, which are first.
+func (f function) order(batch []events.Event) (order []int, urgent int) {
+	order = make([]int, 0, len(batch))
+	var others []int
+	for i := range batch {
+		if f.urgent != nil && f.urgent(batch[i].Data) {
+			order = append(order, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	return append(order, others...), len(order)
 }
 
 func (f function) needsNoMarker(data events.Data) bool {
@@ -92,11 +118,20 @@ func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event)
 		}
 		return errs
 	}
+	order, urgent := f.order(batch)
+	ordered := make([]events.Event, len(batch))
+	for i, at := range order {
+		ordered[i] = batch[at]
+	}
 	for done := 0; done < len(batch); {
-		n, err := b.handleBatch(ctx, fn, batch[done:], f)
+		end := len(batch)
+		if done < urgent {
+			end = urgent
+		}
+		n, err := b.handleBatch(ctx, fn, ordered[done:end], f)
 		if err != nil { // one of them failed: find out which
 			n = 1
-			errs[done] = b.handleOne(ctx, fn, batch[done], f)
+			errs[order[done]] = b.handleOne(ctx, fn, ordered[done], f)
 		}
 		done += n
 	}
