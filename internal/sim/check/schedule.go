@@ -186,10 +186,25 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	}
 	if cl.Assigned() {
 		bought = len(c.assignedTo(cl.Offer.Region, cl.ID))
+		if bought == 0 && c.left(cl) {
+			return // a late call of an agent whose worker has ended: InvWorkerGone limits how long the attempt stays
+		}
 	}
 	if bought != want && (bought > 0 || !c.Late) {
 		c.Violatef(InvGang, "%s gets the command to start on %d machines of %d", cl.ID, bought, want)
 	}
+}
+
+// left reports whether no machine of an attempt is in its pool any more.
+func (c *Checker) left(cl record.Cluster) bool {
+	if _, ok := record.JobOfPool(cl.Offer.Region); !ok {
+		return false // machines of users' pools leave only with their tasks
+	}
+	part := c.partOf(cl.Job)
+	return !slices.ContainsFunc(cl.Hosts, func(host string) bool {
+		_, here := part.Machine(host)
+		return here
+	})
 }
 
 // promise is room for which others were stopped, and the time for which it is kept.
