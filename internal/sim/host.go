@@ -124,7 +124,7 @@ func (p *notedPlanner) Plan(ctx context.Context, in planinput.Input) (*record.Pl
 	p.w.before("plan")
 	plan, err := p.inner.Plan(ctx, in)
 	if err == nil && plan.Status == record.PlanInfeasible {
-		p.w.check.Infeasible(in.Spec.Name, p.opens(ctx, in))
+		p.w.check.Infeasible(in.Spec.Name, in.Now, p.opens(ctx, in))
 	}
 	return plan, err
 }
