@@ -31,7 +31,7 @@ func main() {
 func run(args []string) error {
 	defer jsii.Close()
 	cfg := stack.Default()
-	var data, made, regions, announce, secrets, keys string
+	var data, made, regions, announce, secrets, keys, services string
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
 	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment and prefix of all its resources")
 	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "architecture of the Lambda functions: arm64 or x86_64")
@@ -67,6 +67,8 @@ func run(args []string) error {
 			cfg.Clouds[name] = settings
 			return nil
 		})
+	f.StringVar(&services, "services", "",
+		"comma-separated managed services of AWS to buy for Spark tasks: emr, emr-serverless; the stack creates their roles")
 	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
 		"comma-separated event types to publish on the event bus for your rules, or none")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL to post job news to")
@@ -90,7 +92,7 @@ func run(args []string) error {
 	}
 	cfg.DataBuckets, cfg.MakeBuckets = list(data), list(made)
 	cfg.Regions, cfg.Announce = list(regions), list(announce)
-	cfg.Secrets, cfg.KMSKeys = list(secrets), list(keys)
+	cfg.Secrets, cfg.KMSKeys, cfg.Services = list(secrets), list(keys), list(services)
 	if announce == "none" {
 		cfg.Announce = nil
 	}

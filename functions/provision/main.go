@@ -19,6 +19,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	ports := s.Ports()
-	ports.Clouds, ports.Tokens, ports.Data = all, keys.Open(s).Mint, data.New(s, others)
+	ports.Clouds, ports.Services = all, others.Services()
+	ports.Tokens, ports.Data = keys.Open(s).Mint, data.New(s, others)
 	return s.Serve(ports)
 }

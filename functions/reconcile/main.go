@@ -24,7 +24,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	ports := s.Ports()
-	ports.Clouds, ports.Data = all, data.New(s, others)
+	ports.Clouds, ports.Services, ports.Data = all, others.Services(), data.New(s, others)
 	ports.Logs = logs.Remover{Store: s.Store, Objects: logbucket.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}}
 	b, err := s.Broker(ports)
 	if err != nil {
@@ -32,7 +32,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 	}
 	switches := activity.NewAWS(s)
 	switches.Expires = b.Functions.Expires
-	idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, all) }
+	idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, all, ports.Services) }
 	after := func(ctx context.Context) error {
 		return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, switches, idle, s.Log))
 	}

@@ -53,8 +53,10 @@ type Config struct {
 	Regions         []string
 	Account, Region string
 	// Clouds are the clouds to buy on in addition to AWS, each with its settings as driver.ParseSettings reads them.
-	Clouds  map[string]string
-	Webhook string // https URL for news; empty for none
+	Clouds map[string]string
+	// Services are the managed services of AWS that the deployment buys for Spark tasks: emr, emr-serverless.
+	Services []string
+	Webhook  string // https URL for news; empty for none
 	// MailFrom is the address, verified in SES, from which jobs notify people; empty means that no e-mail is sent.
 	MailFrom string
 	Traces   string // https URL of an OpenTelemetry collector (OTLP); empty for none
@@ -160,6 +162,11 @@ func (c Config) Validate() error {
 	for _, r := range c.Regions {
 		if !regionPattern.MatchString(r) || r == c.Region {
 			return fmt.Errorf("-regions: %q is not an additional region", r)
+		}
+	}
+	for i, s := range c.Services {
+		if s != emr && s != emrServerless || slices.Contains(c.Services[:i], s) {
+			return fmt.Errorf("-services: %q is not one of emr, emr-serverless, each once", s)
 		}
 	}
 	for name, settings := range c.Clouds {

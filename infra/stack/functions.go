@@ -36,7 +36,7 @@ func (c Config) functionNames() []string {
 	for _, cloud := range slices.Sorted(maps.Keys(c.Clouds)) {
 		names = append(names, cloudPrefix+cloud)
 	}
-	return names
+	return append(names, c.serviceFunctions()...)
 }
 
 // size is the resources of a function and how it receives events.
@@ -80,6 +80,10 @@ func sizeOf(fn string) size {
 		return size{memory: 256, seconds: 60, batch: 100}
 	case fnAuthorizer:
 		return size{memory: 128, seconds: 10}
+	case fnServices: // it checks for almost a minute, and a call of a cloud's function may follow
+		return size{memory: 256, seconds: 120}
+	case fnCloudAWS: // as long as the functions that call it
+		return size{memory: 256, seconds: 300}
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as the functions that call them
 		return size{memory: 512, seconds: 300} // refresh holds a catalogue
 	default: // bid, advance, schedule, execute: they share records: few at a time, in large batches
@@ -168,7 +172,7 @@ func (d *deployment) environment() {
 			*d.stack.Account() + "/"),
 		"TRADEWIND_DAG_BUCKET": d.dags.BucketName(), "TRADEWIND_WORK_BUCKET": d.work.BucketName(),
 		"TRADEWIND_API": d.endpoint(), "TRADEWIND_TOKEN_PARAMETER": jsii.String(d.tokenParameter()),
-		"TRADEWIND_SCHEDULES":       jsii.String(strings.Join(activitySchedules(), ",")),
+		"TRADEWIND_SCHEDULES":       jsii.String(strings.Join(d.activitySchedules(), ",")),
 		"TRADEWIND_EXPIRY_SCHEDULE": jsii.String(expirySchedule),
 		"TRADEWIND_MAPPINGS":        jsii.String(strings.Join(idleMappings(), ",")),
 		"TRADEWIND_TOPIC":           d.topic.TopicArn(),
@@ -210,6 +214,9 @@ func (d *deployment) environment() {
 	if d.Policy {
 		env["TRADEWIND_POLICY"] = jsii.String(policyKey)
 	}
+	if services := d.allServices(); len(services) > 0 {
+		env["TRADEWIND_SERVICES"] = jsii.String(strings.Join(services, ","))
+	}
 	if len(d.Clouds) > 0 {
 		names := append([]string{"aws"}, slices.Sorted(maps.Keys(d.Clouds))...)
 		env["TRADEWIND_CLOUDS"] = jsii.String(strings.Join(names, ","))
@@ -247,6 +254,10 @@ func (d *deployment) environment() {
 		if settings, ok := d.Clouds[strings.TrimPrefix(fn, cloudPrefix)]; ok && settings != "" {
 			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String("TRADEWIND_CLOUD"), &settings, nil)
 		}
+	}
+	if len(d.Services) > 0 {
+		own := d.functions[fnCloudAWS].(awslambda.Function)
+		own.AddEnvironment(jsii.String("TRADEWIND_CLOUD"), jsii.String(d.awsServiceSettings()), nil)
 	}
 }
 
@@ -361,6 +372,10 @@ func describe(fn string) string {
 		return "Tradewind: publishes the outbox"
 	case fnAuthorizer:
 		return "Tradewind: checks the tokens of agents"
+	case fnServices:
+		return "Tradewind: watches Spark applications on managed services"
+	case fnCloudAWS:
+		return "Tradewind: buys and ends managed services of AWS"
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda":
 		return "Tradewind: buys and releases machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
 	default:

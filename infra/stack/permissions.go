@@ -38,6 +38,7 @@ func (d *deployment) grantAll() {
 	d.grantMakeBuckets()
 	d.grantMachines()
 	d.grantClouds()
+	d.addServices()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grantMail()
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
@@ -143,7 +144,7 @@ func (d *deployment) grantReconcile() {
 // switch them on; reconcile switches them off when no work is left.
 func (d *deployment) grantSwitching(fn string) {
 	var schedules, functions []string
-	for _, s := range activitySchedules() {
+	for _, s := range d.activitySchedules() {
 		schedules = append(schedules, d.arn("scheduler", "schedule/"+d.Name+"/"+s))
 	}
 	for _, name := range idleMappings() {
@@ -325,8 +326,11 @@ func (d *deployment) grantClouds() {
 			d.grant(fn, "Key", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.lambdaKey()))
 		}
 	}
+	if len(d.Services) > 0 {
+		functions = append(functions, *d.functions[fnCloudAWS].FunctionArn())
+	}
 	if len(functions) > 0 {
-		for _, fn := range []string{events.FnProvision, events.FnReconcile, events.FnRefresh} {
+		for _, fn := range d.cloudCallers() {
 			d.grant(fn, "Clouds", []string{"lambda:InvokeFunction"}, functions...)
 		}
 	}

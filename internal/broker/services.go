@@ -35,9 +35,6 @@ type Services struct {
 	log    *slog.Logger
 }
 
-// fnService is the name of the source in changes that the states of services cause.
-const fnService = "service"
-
 // createPlace creates the place of an intended attempt on a service. It counts as the only machine of the attempt.
 func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud.Machine, error) {
 	name := st.Cluster.Offer.Service
@@ -108,13 +105,19 @@ func (b *Services) Watch(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Open reports whether an attempt of an unfinished job is on a service, so that Watch has to be called again soon.
+func (b *Services) Open(ctx context.Context) (bool, error) {
+	clusters, err := b.clusters(ctx)
+	return len(clusters) > 0, err
+}
+
 // clusters returns the attempts on services of all unfinished jobs.
 func (b *Services) clusters(ctx context.Context) (all []record.Cluster, err error) {
 	ids, err := b.txns.ActiveJobs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	u := b.txns.NewUnit(ctx, fnService)
+	u := b.txns.NewUnit(ctx, record.FnServices)
 	for _, id := range ids {
 		of, err := recordcache.List[record.Cluster](u, record.JobPart(id), record.ClusterPrefix, 0)
 		if err != nil {
@@ -131,7 +134,7 @@ func (b *Services) clusters(ctx context.Context) (all []record.Cluster, err erro
 
 // stepAgain makes the next step of an attempt that has come up.
 func (b *Services) stepAgain(ctx context.Context, id string) error {
-	u := b.txns.NewUnit(ctx, fnService)
+	u := b.txns.NewUnit(ctx, record.FnServices)
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
 	if err == nil && found {
 		_, err = b.step(ctx, cl)
@@ -245,7 +248,7 @@ func (b *Services) submit(ctx context.Context, s service.Service, cl record.Clus
 // application returns the application of an attempt. Its URIs are in the store of the place.
 func (b *Services) application(ctx context.Context, cl record.Cluster,
 	a *wire.Assignment) (app service.App, err error) {
-	u := b.txns.NewUnit(ctx, fnService)
+	u := b.txns.NewUnit(ctx, record.FnServices)
 	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
 	if err != nil {
 		return app, err
@@ -310,7 +313,7 @@ func (b *Services) unpacked(ctx context.Context, cl record.Cluster, a *wire.Assi
 // lose ends an attempt whose place or run is lost, so that its task runs again elsewhere. If the place never became
 // ready, or refuses applications, its location is blocked.
 func (b *Services) lose(ctx context.Context, id string, step attempt.ServiceStep) error {
-	return b.txns.Transact(ctx, fnService, id+"/lost", false, func(u *txn.Unit) error {
+	return b.txns.Transact(ctx, record.FnServices, id+"/lost", false, func(u *txn.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
 		if err != nil || !found || l.Cluster.Outcome != "" {
 			return record.OrSkip(err)

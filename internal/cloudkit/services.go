@@ -1,11 +1,16 @@
 package cloudkit
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -23,4 +28,24 @@ func (s Settings) CheckServices(cloud string) error {
 		}
 	}
 	return nil
+}
+
+// ServicesOf returns opened services. Their check lists the places of each service, which needs its API and the right
+// to use it.
+func ServicesOf(all map[string]service.Service, s Settings) *Services {
+	lacks := func(ctx context.Context) (missing []driver.Lack) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if _, err := all[name].Places(ctx); err != nil {
+				missing = append(missing, driver.Lack{What: fmt.Sprintf("%s: %v", name, err)})
+			}
+		}
+		if len(s.Stores) == 0 {
+			missing = append(missing, driver.Lack{
+				What: "services read and write only buckets of their cloud, and the settings name none",
+				Mend: "add --bucket, or --stores REGION=BUCKET",
+			})
+		}
+		return missing
+	}
+	return &Services{Of: all, Lacks: lacks}
 }

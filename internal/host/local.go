@@ -36,6 +36,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
 	"github.com/tradewind-broker/tradewind/internal/notify"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/internal/traces"
@@ -245,8 +246,10 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	ports := broker.Ports{
-		Data: h.data, Logs: logs, Services: h.bought.services, Placed: h.wakeServices, AppendLog: appendTo(logs),
-		Unpack: h.unpack,
+		Data: h.data, Logs: logs, Services: h.bought.services, Placed: h.wakeServices, AppendLog: api.AppendAll(logs),
+		Unpack: func(ctx context.Context, uri, prefix string) (string, error) {
+			return pack.CopyTo(ctx, h.packs, h.data, uri, prefix)
+		},
 		// on bought clouds, claim prevents unknown machines; simulated machines ran only on this computer
 		NoOthers: true,
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,

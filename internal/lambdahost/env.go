@@ -29,6 +29,8 @@ const (
 	// functions whose queues are polled only while work is open, comma-separated; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
 	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, comma-separated; optional, aws
+	// EnvServices are the managed services that the deployment buys for Spark tasks, comma-separated; optional, none.
+	EnvServices = "TRADEWIND_SERVICES"
 	// regions of other clouds to buy in, CLOUD:REGION, comma-separated; optional, none
 	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
 	// machines never to buy, CLOUD/TYPE or a prefix of a type, comma-separated; optional
@@ -98,6 +100,8 @@ type Env struct {
 	Regions        []string
 	// CloudRegions are regions of other clouds, CLOUD:REGION.
 	CloudRegions []string
+	// Services are names of the catalogue, such as emr.
+	Services []string
 	// Without are machines never to buy, as in planner.Options.Without.
 	Without []string
 	Secrets []string
@@ -146,7 +150,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		Mappings: base.List(getenv(EnvMappings)),
 		Clouds:   base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
 		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
-		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
+		Services: base.List(getenv(EnvServices)),
+		Proofs:   r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
 		PushClouds:   base.List(getenv(EnvPushClouds)),
 		DAGBuckets:   r.Pairs(EnvDAGBuckets),
 		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),

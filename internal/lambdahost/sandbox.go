@@ -24,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -192,8 +193,9 @@ func FromEnvironment(fn string) (*Sandbox, error) {
 }
 
 // Idle reports whether no work is open: all jobs have finished, all events are published, no machine of the deployment
-// runs, and the queues of other functions are empty.
-func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[string]cloud.Cloud) (bool, error) {
+// runs, no place on a managed service is left, and the queues of other functions are empty.
+func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[string]cloud.Cloud,
+	services map[string]service.Service) (bool, error) {
 	if idle, err := f.Idle(ctx); err != nil || !idle {
 		return false, err
 	}
@@ -203,6 +205,15 @@ func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[stri
 			return false, err
 		}
 		if slices.ContainsFunc(machines, func(m cloud.Machine) bool { return m.State != cloud.Terminated }) {
+			return false, nil
+		}
+	}
+	for _, of := range services {
+		places, err := of.Places(ctx)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(places, func(p service.Place) bool { return p.State != service.Ended }) {
 			return false, nil
 		}
 	}

@@ -207,8 +207,10 @@ func sketch(tx store.Tx) string {
 // function returns the function for which the process in control writes, or "" outside of a function.
 func (w *world) function() string {
 	switch {
-	case w.running == nil, w.running.name == watching: // only brokers in one process have managed services
+	case w.running == nil:
 		return ""
+	case w.running.name == watching:
+		return record.FnServices
 	case slices.Contains(events.Functions(), w.running.name):
 		return w.running.name
 	}

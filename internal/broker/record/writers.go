@@ -6,6 +6,10 @@ import "github.com/tradewind-broker/tradewind/events"
 // reacts to events.
 const FnAPI = "api"
 
+// FnServices is the name of the source in changes that the states of managed services cause. It is not a function that
+// reacts to events either.
+const FnServices = "services"
+
 // Writers returns the partitions whose records a function writes, as patterns in which * matches anything. A
 // deployment gives each function only the right to write these, and the simulator checks that no function writes
 // others. Excluded are the outbox and the partitions of a host's adapters (logs, tunnels, terminated clusters, sent
@@ -30,6 +34,8 @@ func Writers(fn string) []string {
 		return append(all, PartBlocks, PartHeld)
 	case events.FnReconcile:
 		return append(append(all, queued...), PartBlocks, PartJobs, PartPast, PartExpiry, PartBuckets)
+	case FnServices: // it also acts in the place of agents, which call the API
+		return append(append(all, queued...), "seen#"+FnAPI+"#*", PartBlocks)
 	case FnAPI: // except what only functions learn: prices, reserved capacity, finished jobs by name
 		return append(append(all, queued...), "seen#*", PartQueues, PartBlocks, PartJobs, PartPast, PartExpiry,
 			PartBuckets)

@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 )
 
 // Codes of failures of the transport, not of the cloud.
@@ -41,6 +42,8 @@ type call struct {
 	// Topic and Attributes belong to a message. Body is its content.
 	Topic      string            `json:"topic,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// Managed has the arguments of an operation of a managed service.
+	Managed *serviceCall `json:"managed,omitempty"`
 	// Within is the time for which the caller waits. The server stops the call after that time.
 	Within time.Duration `json:"within,omitempty"`
 }
@@ -75,6 +78,8 @@ type answer struct {
 	// Packed is a file's content, gzipped, and Version the file's version.
 	Packed  []byte `json:"packed,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Managed has the results of an operation of a managed service.
+	Managed *serviceAnswer `json:"managed,omitempty"`
 
 	Failure *failure `json:"failure,omitempty"`
 }
@@ -88,6 +93,12 @@ type failure struct {
 	Late       int           `json:"late,omitempty"`
 	Scope      cloud.Scope   `json:"scope,omitempty"`
 	Class      string        `json:"class,omitempty"`
+}
+
+// error returns the failure as an error of a cloud.
+func (f *failure) error(cloudName string) *cloud.Error {
+	return &cloud.Error{Kind: f.Kind, Cloud: cloudName, Code: f.Code, Message: f.Message, RetryAfter: f.RetryAfter,
+		Late: f.Late, Scope: f.Scope, Class: f.Class}
 }
 
 // Call sends a message to the server and returns its answer.
@@ -188,10 +199,7 @@ func (c *Client) roundTrip(ctx context.Context, what call) (a answer, err error)
 		return a, c.fail(cloud.Transient, codeBadMessage, err)
 	}
 	if f := a.Failure; f != nil {
-		return answer{}, &cloud.Error{
-			Kind: f.Kind, Cloud: c.name, Code: f.Code, Message: f.Message, RetryAfter: f.RetryAfter,
-			Late: f.Late, Scope: f.Scope, Class: f.Class,
-		}
+		return answer{}, f.error(c.name)
 	}
 	return a, nil
 }
@@ -202,13 +210,24 @@ func (c *Client) fail(kind cloud.Kind, code string, err error) error {
 
 // Server answers the calls of clients with a driver.
 type Server struct {
+	// Cloud is nil if the function serves only the managed services of the cloud Name.
 	Cloud   cloud.Cloud
+	Name    string         // the catalogue's name of the cloud; if empty, that of Cloud
 	Checker driver.Checker // if nil, the driver itself, if it is one
 	Refresh driver.Refresh // nil if the cloud's offers cannot be listed
 	Pushed  push.Read      // nil if nothing is pushed
 	Files   driver.Files   // nil if no bucket's files are jobs
 	// Announcer is nil if the cloud has no topics.
 	Announcer driver.Announcer
+	// Services are the managed services of the cloud that the server buys, by their name in the catalogue.
+	Services map[string]service.Service
+}
+
+func (s Server) name() string {
+	if s.Name == "" {
+		return s.Cloud.Name()
+	}
+	return s.Name
 }
 
 // Serve answers one call. It fails only if the message is not one of this package. A failure of the cloud is an
@@ -216,7 +235,7 @@ type Server struct {
 func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	var in call
 	if err := json.Unmarshal(message, &in); err != nil {
-		return nil, fmt.Errorf("cloud %s: call: %w", s.Cloud.Name(), err)
+		return nil, fmt.Errorf("cloud %s: call: %w", s.name(), err)
 	}
 	if in.Within > 0 {
 		var cancel context.CancelFunc
@@ -232,9 +251,16 @@ func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 
 func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 	switch in.Op {
+	case opCreatePlace, opSubmitRun, opWatchRun, opReadLog, opCancelRun, opEndPlace, opPlaces:
+		return s.managed(ctx, in)
+	}
+	if s.Cloud == nil && in.Op != opCheck {
+		return out, cloud.Errorf(s.name(), cloud.Invalid, codeUnknown, "this function serves only managed services")
+	}
+	switch in.Op {
 	case opLaunch:
 		if in.Spec == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeBadMessage, "a launch without a spec")
+			return out, cloud.Errorf(s.name(), cloud.Invalid, codeBadMessage, "a launch without a spec")
 		}
 		out.Machines, err = s.Cloud.Launch(ctx, *in.Spec)
 	case opTerminate:
@@ -247,7 +273,7 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 			checker, _ = s.Cloud.(driver.Checker)
 		}
 		if checker == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this driver cannot be checked")
+			return out, cloud.Errorf(s.name(), cloud.Invalid, codeUnknown, "this driver cannot be checked")
 		}
 		var report driver.Report
 		report, err = checker.Check(ctx)
@@ -258,7 +284,7 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		}
 	case opAnnounce:
 		if s.Announcer == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud has no topics")
+			return out, cloud.Errorf(s.name(), cloud.Invalid, codeUnknown, "this cloud has no topics")
 		}
 		err = s.Announcer.Announce(ctx, in.Topic, in.Body, in.Attributes)
 	case opPush:
@@ -267,14 +293,14 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		return s.file(ctx, in)
 	case opRefresh:
 		if s.Refresh == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud's offers cannot be listed")
+			return out, cloud.Errorf(s.name(), cloud.Invalid, codeUnknown, "this cloud's offers cannot be listed")
 		}
 		kept := driver.NewMemory(in.Snapshot)
 		if out.Refreshed, err = s.Refresh(ctx, kept); err == nil {
 			out.Snapshot, _, err = kept.Get(ctx, "")
 		}
 	default:
-		err = cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "unknown call %q", in.Op)
+		err = cloud.Errorf(s.name(), cloud.Invalid, codeUnknown, "unknown call %q", in.Op)
 	}
 	return out, err
 }

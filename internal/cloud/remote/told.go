@@ -47,7 +47,7 @@ func (c *Client) Announce(ctx context.Context, topic string, body []byte, attrib
 func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
 	if s.Pushed == nil {
 		return out, cloud.Errorf(
-			s.Cloud.Name(),
+			s.name(),
 			cloud.Invalid,
 			codeUnknown,
 			"this cloud's pushes are not accepted here",
@@ -106,7 +106,7 @@ func (c *Client) Remove(ctx context.Context, bucket, key string) error {
 // file serves opRead, opWrite and opRemove.
 func (s Server) file(ctx context.Context, in call) (out answer, err error) {
 	if s.Files == nil {
-		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud has no bucket with job files")
+		return out, cloud.Errorf(s.name(), cloud.Invalid, codeUnknown, "this cloud has no bucket with job files")
 	}
 	switch in.Op {
 	case opWrite:

@@ -32,7 +32,7 @@ const Name = identity.GoogleName
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{Name: Name, Title: "Google Cloud",
 		Example: "--project my-project --member user:ada@example.com --regions us-central1",
-		Ready:   ready, Account: account, Open: open, Flags: flags}
+		Ready:   ready, Account: account, Open: open, Flags: flags, Services: services}
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {

@@ -16,7 +16,7 @@ func All() []cloudkit.Kit {
 	aws, azure, google := awskit.Kit(), azurekit.Kit(), gcpkit.Kit()
 	// These are separate, so that a function that only buys machines does not link them.
 	azure.Setup, google.Setup = azureSetup, googleSetup
-	aws.Services, google.Services = awsServices, googleServices
+	aws.Services = awsServices
 	aws.Roles, google.Roles = awsRoles, googleRoles
 	return []cloudkit.Kit{aws, azure, google, kubekit.Kit(), lambdakit.Kit()}
 }

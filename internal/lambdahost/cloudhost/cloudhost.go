@@ -1,5 +1,5 @@
-// Package cloudhost serves the driver of one cloud as a separate Lambda function. The functions that buy and release
-// machines call it. Only this function links the cloud's SDK, and the cloud trusts only its role. It does not link the
+// Package cloudhost serves the drivers of one cloud as a separate Lambda function: that of its machines, and those of
+// its managed services. The functions that buy and release machines call it. Only this function links the cloud's SDK, and the cloud trusts only its role. It does not link the
 // broker.
 package cloudhost
 
@@ -97,12 +97,13 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 	if r.Agents, err = driver.ParseAgents(env.AgentKey); err != nil {
 		return nil, fmt.Errorf("%w: TRADEWIND_AGENT_KEY: %w", base.ErrEnv, err)
 	}
-	opened, err := kit.Open(context.Background(), r)
+	opened, services, err := openAll(context.Background(), kit, r)
 	if err != nil {
 		return nil, fmt.Errorf("cloud %s: %w", kit.Name, err)
 	}
-	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker, Refresh: opened.Refresh,
-		Pushed: opened.Pushed, Files: opened.Files, Announcer: opened.Announcer}
+	server := remote.Server{Name: kit.Name, Cloud: opened.Cloud, Checker: checker{opened.Checker, services},
+		Refresh: opened.Refresh, Pushed: opened.Pushed, Files: opened.Files, Announcer: opened.Announcer,
+		Services: services.Of}
 	return func(ctx context.Context, message json.RawMessage) (json.RawMessage, error) {
 		current.Store(base.InvocationOf(ctx))
 		began := time.Now()
@@ -117,4 +118,34 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 		log.LogAttrs(ctx, slog.LevelDebug, "call", slog.Duration("took", time.Since(began)))
 		return answer, err
 	}, nil
+}
+
+// openAll opens a cloud and its managed services. A kit without Open only has services.
+func openAll(ctx context.Context, kit cloudkit.Kit, r cloudkit.Request) (*cloudkit.Opened, *cloudkit.Services, error) {
+	services, err := kit.OpenServices(ctx, r)
+	if err != nil || kit.Open == nil {
+		return &cloudkit.Opened{}, services, err
+	}
+	opened, err := kit.Open(ctx, r)
+	if err == nil && opened.Checker == nil {
+		opened.Checker, _ = opened.Cloud.(driver.Checker)
+	}
+	return opened, services, err
+}
+
+// checker checks a cloud and its services.
+type checker struct {
+	cloud    driver.Checker // nil if the function only has services
+	services *cloudkit.Services
+}
+
+// Check implements driver.Checker.
+func (c checker) Check(ctx context.Context) (r driver.Report, err error) {
+	if c.cloud != nil {
+		if r, err = c.cloud.Check(ctx); err != nil {
+			return r, err
+		}
+	}
+	r.Missing = append(r.Missing, c.services.Lacks(ctx)...)
+	return r, nil
 }

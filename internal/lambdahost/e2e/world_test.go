@@ -85,11 +85,13 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 		ports.Policy = lambdahost.FollowPolicy(s)
 	case events.FnProvision:
 		ports.Clouds, err = clouds.All(s, others)
+		ports.Services = others.Services()
 		ports.Tokens, ports.Data = keys.Open(s).Mint, data.New(s, others)
 	case events.FnInterrupt:
 		h.Notices, err = clouds.Notices(s)
 	case events.FnReconcile:
 		ports.Clouds, err = clouds.All(s, others)
+		ports.Services = others.Services()
 		ports.Data = data.New(s, others)
 		ports.Logs = logs.Remover{Store: s.Store, Objects: logbucket.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}}
 	case events.FnHook:
@@ -104,7 +106,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	}
 	h.Functions = b.Functions
 	if s.Function == events.FnReconcile {
-		idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, ports.Clouds) }
+		idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, ports.Clouds, ports.Services) }
 		switches := activity.NewAWS(s)
 		switches.Expires = b.Functions.Expires
 		h.After = func(ctx context.Context) error {

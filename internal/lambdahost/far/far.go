@@ -13,6 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // ErrFunction means that a cloud's function itself failed, because it could not start or ran out of time.
@@ -53,6 +55,17 @@ func (f Functions) Clouds() map[string]*remote.Client {
 		}
 	}
 	return clouds
+}
+
+// Services returns the managed services that the deployment buys, by their name in the catalogue. The function of their
+// cloud runs their drivers.
+func (f Functions) Services() map[string]service.Service {
+	services := map[string]service.Service{}
+	for _, name := range f.env.Services {
+		of := dag.ServiceCloud(name)
+		services[name] = remote.New(of, f.Cloud(of)).Service(name)
+	}
+	return services
 }
 
 // Announcer returns the cloud that publishes on topics of jobs; nil if there is none.

@@ -32,7 +32,7 @@ import (
 func New(s *lambdahost.Sandbox) *Planner {
 	p := &Planner{
 		Client: s.S3(), Bucket: s.Env.WorkBucket, Clouds: s.Env.Clouds, Stores: s.Config.Stores,
-		Without: s.Env.Without, AgentKey: s.Env.AgentKey, Limit: s.Env.Limit,
+		Services: s.Env.Services, Without: s.Env.Without, AgentKey: s.Env.AgentKey, Limit: s.Env.Limit,
 		Now: s.Now, Log: s.Log,
 	}
 	p.Regions = slices.Clone(s.Env.CloudRegions)
@@ -64,9 +64,11 @@ type Planner struct {
 	Clouds []string
 	// Regions in which machines may be bought, CLOUD:REGION; empty means all.
 	Regions []string
-	Stores  config.Stores
-	Without []string // see planner.Options
-	Limit   config.Limit
+	// Services are the managed services that may be bought.
+	Services []string
+	Stores   config.Stores
+	Without  []string // see planner.Options
+	Limit    config.Limit
 	// AgentKey has the storage keys of the agents, as in lambdahost.Env; empty means an agent for any machine.
 	AgentKey string
 	Now      func() time.Time
@@ -127,7 +129,10 @@ func (p *Planner) first(c *catalog.Catalog) (*planner.Planner, error) {
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Regions, opt.Stores, opt.Without = p.Clouds, p.Regions, p.Stores, p.Without
-	opt.Limit = p.Limit
+	opt.Limit, opt.Services = p.Limit, map[string]bool{}
+	for _, name := range p.Services {
+		opt.Services[name] = true
+	}
 	if opt.Archs, err = p.archs(); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws/roles/policies"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
@@ -98,16 +99,18 @@ type step struct {
 // steps returns the resources, in the order in which they are created.
 func (r *Roles) steps() (all []step) {
 	if r.cfg.EMR && r.named.ServiceRole == "" {
-		all = append(all, r.role(r.serviceName(), trust("elasticmapreduce.amazonaws.com", r.account)),
-			r.policy(r.serviceName(), r.servicePolicy()))
+		all = append(all, r.role(r.serviceName(), policies.Trust("elasticmapreduce.amazonaws.com", r.account)),
+			r.policy(r.serviceName(), policies.Service(policies.Buyer{
+				Deployment: r.cfg.Deployment, Account: r.account, NodesRole: r.nodesRole(), Regions: r.cfg.Regions,
+			})))
 	}
 	if r.cfg.EMR && r.named.InstanceProfile == "" {
-		all = append(all, r.role(r.nodesName(), trust("ec2.amazonaws.com", "")),
-			r.policy(r.nodesName(), dataPolicy(r.cfg.Buckets)), r.profile(r.nodesName()))
+		all = append(all, r.role(r.nodesName(), policies.Trust("ec2.amazonaws.com", "")),
+			r.policy(r.nodesName(), policies.Data(r.cfg.Buckets)), r.profile(r.nodesName()))
 	}
 	if r.cfg.Serverless && r.named.JobRole == "" {
-		all = append(all, r.role(r.jobName(), trust("emr-serverless.amazonaws.com", r.account)),
-			r.policy(r.jobName(), dataPolicy(r.cfg.Buckets)))
+		all = append(all, r.role(r.jobName(), policies.Trust("emr-serverless.amazonaws.com", r.account)),
+			r.policy(r.jobName(), policies.Data(r.cfg.Buckets)))
 	}
 	return all
 }
@@ -241,7 +244,7 @@ func (r *Roles) hasRole(name string) func(context.Context) (bool, error) {
 	}
 }
 
-func (r *Roles) role(name string, trusts document) step {
+func (r *Roles) role(name string, trusts policies.Document) step {
 	tags := []types.Tag{}
 	for _, k := range slices.Sorted(maps.Keys(r.tags())) {
 		tags = append(tags, types.Tag{Key: &k, Value: awssdk.String(r.tags()[k])})
@@ -249,10 +252,10 @@ func (r *Roles) role(name string, trusts document) step {
 	return step{
 		name: "role " + name, look: r.hasRole(name),
 		commands: []string{fmt.Sprintf("aws iam create-role --role-name %s --assume-role-policy-document '%s'", name,
-			trusts.text())},
+			trusts.Text())},
 		make: func(ctx context.Context) error {
 			_, err := r.iam.CreateRole(ctx, &iam.CreateRoleInput{
-				RoleName: &name, AssumeRolePolicyDocument: awssdk.String(trusts.text()), Tags: tags,
+				RoleName: &name, AssumeRolePolicyDocument: awssdk.String(trusts.Text()), Tags: tags,
 				Description: awssdk.String("Spark for " + r.cfg.Deployment),
 			})
 			return err
@@ -271,22 +274,22 @@ func (r *Roles) tags() map[string]string {
 }
 
 // policy is the inline policy of a role. It is replaced if it differs, for example after a bucket was added.
-func (r *Roles) policy(role string, rights document) step {
+func (r *Roles) policy(role string, rights policies.Document) step {
 	name := awssdk.String("tradewind")
 	return step{
 		name: "rights of role " + role,
 		commands: []string{fmt.Sprintf("aws iam put-role-policy --role-name %s --policy-name %s --policy-document '%s'",
-			role, *name, rights.text())},
+			role, *name, rights.Text())},
 		look: func(ctx context.Context) (bool, error) {
 			now, err := r.iam.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: &role, PolicyName: name})
 			if there, err := found(err); !there {
 				return false, err
 			}
-			return rights.is(awssdk.ToString(now.PolicyDocument)), nil
+			return rights.Is(awssdk.ToString(now.PolicyDocument)), nil
 		},
 		make: func(ctx context.Context) error {
 			_, err := r.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{
-				RoleName: &role, PolicyName: name, PolicyDocument: awssdk.String(rights.text()),
+				RoleName: &role, PolicyName: name, PolicyDocument: awssdk.String(rights.Text()),
 			})
 			return err
 		},
@@ -335,4 +338,13 @@ func (r *Roles) profile(name string) step {
 			return err
 		},
 	}
+}
+
+// nodesRole is the role that EMR gives its machines. If an instance profile is named, its role is assumed to have the
+// same name, as for EMR's own profile.
+func (r *Roles) nodesRole() string {
+	if r.named.InstanceProfile != "" {
+		return nameOf(r.named.InstanceProfile)
+	}
+	return r.nodesName()
 }

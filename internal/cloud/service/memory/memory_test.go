@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/cloud/service/memory"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
@@ -63,5 +64,24 @@ func TestConformance(t *testing.T) {
 	servicetest.Run(t, func(context.Context, *testing.T) (servicetest.Harness, error) {
 		account := &memory.Account{Service: "memory", Run: outcome}
 		return harness{account, account.Deployment("mine")}, nil
+	})
+}
+
+// remoteHarness is a service whose driver runs in another process.
+type remoteHarness struct{ harness }
+
+func (h remoteHarness) remote(of service.Service) service.Service {
+	server := remote.Server{Name: "aws", Services: map[string]service.Service{of.Name(): of}}
+	return remote.New("aws", server.Serve).Service(of.Name())
+}
+
+func (h remoteHarness) Service() service.Service   { return h.remote(h.harness.Service()) }
+func (h remoteHarness) Restarted() service.Service { return h.remote(h.harness.Restarted()) }
+func (h remoteHarness) Sibling() service.Service   { return h.remote(h.harness.Sibling()) }
+
+func TestConformanceRemote(t *testing.T) {
+	servicetest.Run(t, func(context.Context, *testing.T) (servicetest.Harness, error) {
+		account := &memory.Account{Service: "memory", Run: outcome}
+		return remoteHarness{harness{account, account.Deployment("mine")}}, nil
 	})
 }

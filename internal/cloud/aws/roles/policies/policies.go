@@ -1,20 +1,24 @@
-package roles
+// Package policies has the IAM policies of the roles that EMR and EMR Serverless work with, for the command that creates
+// the roles and for the template of a deployment.
+package policies
 
 import (
 	"encoding/json"
 	"net/url"
 	"reflect"
-
-	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
 )
 
-// document is an IAM policy.
-type document struct {
+// tagDeployment is the tag of everything that a deployment makes.
+const tagDeployment = "tradewind:deployment"
+
+// Document is an IAM policy.
+type Document struct {
 	Version   string
-	Statement []statement
+	Statement []Statement
 }
 
-type statement struct {
+// Statement is a statement of a policy, with the fields of IAM.
+type Statement struct {
 	Effect    string
 	Principal any      `json:",omitempty"`
 	Action    []string `json:",omitempty"`
@@ -22,9 +26,10 @@ type statement struct {
 	Condition any      `json:",omitempty"`
 }
 
-func policyOf(all ...statement) document { return document{Version: "2012-10-17", Statement: all} }
+func policyOf(all ...Statement) Document { return Document{Version: "2012-10-17", Statement: all} }
 
-func (d document) text() string {
+// Text returns the policy as JSON.
+func (d Document) Text() string {
 	body, err := json.Marshal(d)
 	if err != nil {
 		panic(err) // it has only strings, lists and maps
@@ -32,51 +37,59 @@ func (d document) text() string {
 	return string(body)
 }
 
-// is reports whether a policy from IAM, which encodes policies as in a URL, is this policy.
-func (d document) is(returned string) bool {
+// Is reports whether a policy from IAM, which encodes policies as in a URL, is this policy.
+func (d Document) Is(returned string) bool {
 	plain, err := url.QueryUnescape(returned)
 	var now, want any
 	return err == nil && json.Unmarshal([]byte(plain), &now) == nil &&
-		json.Unmarshal([]byte(d.text()), &want) == nil && reflect.DeepEqual(now, want)
+		json.Unmarshal([]byte(d.Text()), &want) == nil && reflect.DeepEqual(now, want)
 }
 
 type values = map[string]any
 
 func equals(key string, value any) values { return values{"StringEquals": values{key: value}} }
 
-// trust allows a service of AWS to assume a role. With an account, it allows this only for resources of that account.
-func trust(service, account string) document {
-	s := statement{Effect: "Allow", Principal: values{"Service": service}, Action: []string{"sts:AssumeRole"}}
+// Trust allows a service of AWS to assume a role. With an account, it allows this only for resources of that account.
+func Trust(service, account string) Document {
+	s := Statement{Effect: "Allow", Principal: values{"Service": service}, Action: []string{"sts:AssumeRole"}}
 	if account != "" {
 		s.Condition = equals("aws:SourceAccount", account)
 	}
 	return policyOf(s)
 }
 
-// dataPolicy allows applications to read and write the buckets of the deployment: code, inputs, outputs and logs.
-func dataPolicy(buckets []string) document {
+// Data allows applications to read and write the buckets of the deployment: code, inputs, outputs and logs.
+func Data(buckets []string) Document {
 	var all, objects []string
 	for _, b := range buckets {
 		all = append(all, "arn:aws:s3:::"+b)
 		objects = append(objects, "arn:aws:s3:::"+b+"/*")
 	}
 	return policyOf(
-		statement{Effect: "Allow", Resource: all, Action: []string{"s3:ListBucket", "s3:GetBucketLocation",
+		Statement{Effect: "Allow", Resource: all, Action: []string{"s3:ListBucket", "s3:GetBucketLocation",
 			"s3:ListBucketMultipartUploads"}},
-		statement{Effect: "Allow", Resource: objects, Action: []string{"s3:GetObject", "s3:PutObject",
+		Statement{Effect: "Allow", Resource: objects, Action: []string{"s3:GetObject", "s3:PutObject",
 			"s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"}},
 	)
 }
 
-// servicePolicy allows EMR to buy the machines of the deployment's clusters. It follows AWS's managed policy
+// Buyer describes what EMR may buy.
+type Buyer struct {
+	Deployment, Account string
+	// NodesRole is the name of the role that EMR gives its machines.
+	NodesRole string
+	Regions   []string
+}
+
+// Service allows EMR to buy the machines of the deployment's clusters. It follows AWS's managed policy
 // AmazonEMRServicePolicy_v2, without the rights for private subnets, placement groups and custom scaling, which the
 // driver does not use. Two things differ: the tag is the deployment's, which EMR copies from the cluster to its
 // machines, disks and launch templates; and networks need no tag, so that EMR can use the default network.
-func (r *Roles) servicePolicy() document {
-	made := equals("aws:RequestTag/"+aws.TagDeployment, r.cfg.Deployment)
-	mine := equals("aws:ResourceTag/"+aws.TagDeployment, r.cfg.Deployment)
+func Service(of Buyer) Document {
+	made := equals("aws:RequestTag/"+tagDeployment, of.Deployment)
+	mine := equals("aws:ResourceTag/"+tagDeployment, of.Deployment)
 	ec2 := func(kinds ...string) (all []string) {
-		for _, region := range r.cfg.Regions {
+		for _, region := range of.Regions {
 			for _, kind := range kinds {
 				all = append(all, "arn:aws:ec2:"+region+":*:"+kind+"/*")
 			}
@@ -84,13 +97,13 @@ func (r *Roles) servicePolicy() document {
 		return all
 	}
 	var images []string
-	for _, region := range r.cfg.Regions {
+	for _, region := range of.Regions {
 		images = append(images, "arn:aws:ec2:"+region+"::image/*")
 	}
 	launch := []string{"ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate",
 		"ec2:CreateLaunchTemplateVersion"}
-	allow := func(condition any, resources []string, actions ...string) statement {
-		return statement{Effect: "Allow", Action: actions, Resource: resources, Condition: condition}
+	allow := func(condition any, resources []string, actions ...string) Statement {
+		return Statement{Effect: "Allow", Action: actions, Resource: resources, Condition: condition}
 	}
 	return policyOf(
 		allow(made, ec2("instance", "volume"), "ec2:RunInstances", "ec2:CreateFleet"),
@@ -115,15 +128,6 @@ func (r *Roles) servicePolicy() document {
 			"ec2:DescribeSubnets", "ec2:DescribeVolumes", "ec2:DescribeVolumeStatus", "ec2:DescribeVpcAttribute",
 			"ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs"),
 		allow(values{"StringLike": values{"iam:PassedToService": "ec2.amazonaws.com*"}}, //nolint:gosec // no secret
-			[]string{"arn:aws:iam::" + r.account + ":role/" + r.nodesRole()}, "iam:PassRole"),
+			[]string{"arn:aws:iam::" + of.Account + ":role/" + of.NodesRole}, "iam:PassRole"),
 	)
-}
-
-// nodesRole is the role that EMR gives its machines. If an instance profile is named, its role is assumed to have the
-// same name, as for EMR's own profile.
-func (r *Roles) nodesRole() string {
-	if r.named.InstanceProfile != "" {
-		return nameOf(r.named.InstanceProfile)
-	}
-	return r.nodesName()
 }
