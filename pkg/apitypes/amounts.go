@@ -34,7 +34,8 @@ func (a Amounts) Plus(b Amounts) Amounts {
 	return sum
 }
 
-// Minus returns a - b, without the resources of which no more than a rounding error remains.
+// Minus returns a - b. It drops a resource if nothing, or no more than a rounding error, remains of
+// it.
 func (a Amounts) Minus(b Amounts) Amounts {
 	if len(b) == 0 || len(a) == 0 {
 		return a
@@ -51,8 +52,9 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return left
 }
 
-// Exceeds returns the first resource, by name, of which the sum of a and beside is more than the limit in most. A
-// resource without a limit is never exceeded.
+// Exceeds reports whether a, in addition to the amounts in use (beside), would exceed the limits
+// (most), and names the first such resource in alphabetical order. A resource without a limit is
+// never exceeded, nor is one that a does not need.
 func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		if a[name] > 0 && beside[name]+a[name] > most[name]+amountEps {
@@ -62,6 +64,7 @@ func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	return "", false
 }
 
-// USDPerMonth is a limit of a queue: the maximum cost of its jobs in a calendar month (UTC). Unlike the other resources
-// it is not held and released: spending is reset when the month ends.
+// USDPerMonth is a limit of a queue: the maximum cost of its jobs in a calendar month (UTC).
+// Running tasks hold other resources and release them when they end. Spending is only reset when
+// the month ends.
 const USDPerMonth = "usdPerMonth"

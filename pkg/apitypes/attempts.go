@@ -10,8 +10,9 @@ import (
 // name of the pool as Offer.Region.
 const PoolCloud = "pool"
 
-// Assigned reports whether the attempt runs on machines of a pool. Those exist before the attempt, are assigned to it
-// at admission, and stay when it ends. Otherwise its machines are bought for it.
+// Assigned reports whether the attempt runs on machines of a pool. Such machines exist before the
+// attempt, are assigned to it at admission, and stay when it ends. Other attempts run on machines
+// that are bought for them.
 func (a Attempt) Assigned() bool { return a.Offer.Cloud == PoolCloud }
 
 // Shares reports whether an attempt runs on a worker, a machine that tasks of its job share, and names the worker. The
@@ -64,15 +65,16 @@ type Attempt struct {
 	WaitSince    time.Time `json:"waitSince,omitzero"`
 	WaitUSD      float64   `json:"waitUSD,omitempty"`
 	SurchargeUSD float64   `json:"surchargeUSD,omitempty"`
-	// For an attempt on a pool: its machines by rank, where they are (for the cost of moving data), and the offer that
-	// it would have bought otherwise.
+	// For an attempt on a pool: its machines by rank, the place of these machines (for the cost of
+	// moving data), and the offer that it would have bought if the pool had had no room.
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
 	Instead Instead  `json:"instead,omitzero"`
-	// Doubt is the reason why a message of one of its machines was first rejected. DoubtedAt is the time.
+	// Doubt is the reason for which the broker first rejected a message from one of its machines.
+	// DoubtedAt is the time.
 	Doubt     string    `json:"doubt,omitempty"`
 	DoubtedAt time.Time `json:"doubtedAt,omitzero"`
-	// Failure is which of its machines failed first; zero unless its task failed.
+	// Failure describes the machine that failed first. It is zero unless the task failed.
 	Failure Failure `json:"failure,omitzero"`
 }
 
@@ -99,7 +101,8 @@ func (a Attempt) describeFailure() string {
 	return strings.Join(parts, " ")
 }
 
-// FailureText is the reason of a failed attempt with the exit code and the rank, unless the reason names them.
+// FailureText returns the reason why an attempt failed. It adds the exit code and the rank if the
+// reason lacks them.
 func (a Attempt) FailureText() string {
 	what := a.describeFailure()
 	switch {

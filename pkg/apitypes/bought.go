@@ -4,7 +4,7 @@ package apitypes
 // that tasks of a job share counts once.
 type Bought struct {
 	Machines   int     `json:"machines,omitempty"`
-	USDPerHour float64 `json:"usdPerHour,omitempty"` // the most that they may cost: spot machines at their bid
+	USDPerHour float64 `json:"usdPerHour,omitempty"` // their maximum price: for spot machines, the bid
 }
 
 // Plus returns b + by.
@@ -12,7 +12,8 @@ func (b Bought) Plus(by Bought) Bought {
 	return Bought{b.Machines + by.Machines, b.USDPerHour + by.USDPerHour}
 }
 
-// Minus returns b - by, but nothing below zero. Without machines it is zero, whatever was rounded.
+// Minus returns b - by. No part is below zero. If no machine remains, the price is zero too,
+// without rounding errors.
 func (b Bought) Minus(by Bought) Bought {
 	if b.Machines <= by.Machines {
 		return Bought{}

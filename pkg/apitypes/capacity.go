@@ -10,8 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// Amount is an amount of capacity, available or used, in each of the units in which capacity is counted. Capacity that
-// is not counted in a unit has 0 there, and no room for anything that needs some of that unit.
+// Amount is an amount of capacity, counted in several units at once: available capacity, or the
+// capacity that something needs. A field is 0 if capacity is not counted in its unit. Nothing that
+// needs some of that unit then fits.
 type Amount struct {
 	Machines  int64 `json:"machines,omitempty"`  // of one type
 	MilliVCPU int64 `json:"milliVCPU,omitempty"` // thousandths of a vCPU
@@ -73,7 +74,7 @@ func (a Amount) Within(b Amount) bool {
 	return true
 }
 
-// Compare orders amounts so that an amount within another one does not come after it.
+// Compare orders amounts. If a is within b, a does not come after b.
 func (a Amount) Compare(b Amount) int {
 	x, y := a.parts(), b.parts()
 	for i := range x {

@@ -41,7 +41,7 @@ type CloudReserved struct {
 	UsedLastDay *float64 `json:"usedLastDay,omitempty" doc:"Share used in the last day, if nothing more exact is known"`
 }
 
-// CloudLack is something that prevents buying.
+// CloudLack is a problem that prevents the broker from buying machines in a cloud.
 type CloudLack struct {
 	What  string `json:"what" doc:"What is missing, in the cloud's own words if it gave any"`
 	Mend  string `json:"mend,omitempty" doc:"The command that fixes it"`

@@ -39,9 +39,9 @@ type JobList struct {
 	Next string    `json:"next,omitempty" doc:"If the list is incomplete: the value of after for the next call"`
 }
 
-// NextHeader is the trailer of a log that was cut off before its end, or a header if the host sends responses as a
-// whole. Its value is the "after" with which the caller continues. If the caller does not accept trailers (with
-// "TE: trailers"), the connection is cut instead.
+// NextHeader is the HTTP trailer of a log that was cut off before its end. Its value is the "after"
+// with which the caller continues. A host that sends responses as a whole sends it as a header. If
+// the caller does not accept trailers ("TE: trailers"), the server cuts the connection instead.
 const NextHeader = "Tradewind-Next"
 
 // PartTasks is a good page size, in tasks, for reading a large job.

@@ -44,6 +44,6 @@ type RunTimes struct {
 	Log  float64 `json:"log" doc:"Mean of the natural logarithms of their hours"`
 	Var  float64 `json:"var,omitempty" doc:"Variance of the logarithms"`
 	At   int64   `json:"at" doc:"When the last one ended, seconds since 1970"`
-	// Speed is that of the machine's vCPUs; 0 is 1, or a machine with accelerators.
+	// Speed is the speed of the machine's vCPUs. 0 means 1, or a machine with accelerators.
 	Speed float64 `json:"speed,omitempty" doc:"Speed of the machine's vCPUs relative to m6i.xlarge; missing means 1"`
 }

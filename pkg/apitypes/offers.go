@@ -6,7 +6,8 @@ type Offer struct {
 	Region       string `json:"region"`
 	Zone         string `json:"zone,omitempty"` // empty if the cloud sells by region
 	InstanceType string `json:"instanceType"`
-	// attached to the host if the cloud composes them (GCP); otherwise informative
+	// Accelerator must be attached to the machine on clouds that sell the two separately (GCP).
+	// Elsewhere it is only information.
 	Accelerator string  `json:"accelerator,omitempty"`
 	AccelCount  float64 `json:"acceleratorCount,omitempty"`
 	Spot        bool    `json:"spot"`
@@ -28,8 +29,8 @@ type Offer struct {
 	// settings. Reserved is the number of machines that may use it at the same time.
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
-	// Has and Takes are set instead of Reserved if Reservation is a commitment that machines of several types share:
-	// how much of it may be in use at once, and how much one machine takes.
+	// Has and Takes replace Reserved if Reservation is a commitment that machines of several types
+	// share. Has is how much of it may be in use at once, Takes how much one machine takes.
 	Has   Amount `json:"has,omitzero"`
 	Takes Amount `json:"takes,omitzero"`
 }

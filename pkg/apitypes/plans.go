@@ -79,7 +79,7 @@ type PlanHead struct {
 	Millis      float64   `json:"millis"`
 }
 
-// Runner is a choice that a plan did not make.
+// Runner is an alternative that the planner rejected for a task.
 type Runner struct {
 	ID    string  `json:"id"`
 	USD   float64 `json:"usd"`   // cost of the task there

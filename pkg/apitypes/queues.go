@@ -32,7 +32,7 @@ type QueueQuota struct {
 	Keep string `json:"keep,omitempty" maxLength:"64" doc:"How long its finished jobs are kept, such as 90d, or forever; empty for as long as the queue above or the broker says"`
 
 	Preempt bool `json:"preempt,omitempty" doc:"Whether jobs of higher priority preempt running ones of lower priority, whose work is saved first"`
-	Closed  bool `json:"closed,omitempty"  doc:"Whether it admits nothing"`
+	Closed  bool `json:"closed,omitempty"  doc:"If true, the queue admits no tasks; running ones continue"`
 }
 
 // Limits returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
@@ -75,8 +75,9 @@ type Month struct {
 // monthLayout is the format of a month. Such strings sort like the months.
 const monthLayout = "2006-01"
 
-// At returns the month at the given time. A new month starts with the reservations of the previous one. The month never
-// goes back, since a decision may be committed minutes after the moment for which it was made.
+// At returns the month at the given time. A new month starts with the reservations of the previous
+// one. At never returns an earlier month than m, because a decision may be committed minutes after
+// the time for which it was made.
 func (m Month) At(now time.Time) Month {
 	if of := now.UTC().Format(monthLayout); of > m.Of {
 		m.Of, m.SpentUSD = of, 0
@@ -103,27 +104,30 @@ type Queue struct {
 	// Workers is the number of running attempts that are machines shared by tasks of a job.
 	Workers     int    `json:"workers,omitempty"`
 	Description string `json:"description,omitempty"`
-	// Parent is the queue whose quota this queue shares with its siblings. Inner means that it has child queues.
+	// Parent is the queue whose quota this queue shares with its siblings. Inner means that this queue
+	// has child queues.
 	Parent string `json:"parent,omitempty"`
 	Inner  bool   `json:"inner,omitempty"`
-	// Weight, DeservedVCPU, GuaranteedVCPU, Preempt and Closed: see QueueSettings.
+	// Weight, DeservedVCPU, GuaranteedVCPU, Preempt and Closed: see QueueQuota.
 	Weight         int     `json:"weight,omitempty"`
 	DeservedVCPU   float64 `json:"deservedVCPU,omitempty"`
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
-	// Keep is the time for which its finished jobs are kept, as in a job file; empty means that the queue above
-	// decides.
+	// Keep is the time for which the queue's finished jobs are kept, as in a job file. If it is empty,
+	// that of the parent queue applies.
 	Keep string `json:"keep,omitempty"`
-	// Configured means that a user has set it up; otherwise its first job created it with the default settings.
+	// Configured means that a user has configured the queue. Otherwise its first job created it with
+	// the default settings.
 	Configured bool `json:"configured,omitempty"`
-	// Max, Deserved and Guaranteed are for resources other than vCPUs (see QueueSettings). Use is the held amount of
-	// each.
+	// Max, Deserved and Guaranteed are for resources other than vCPUs (see QueueQuota). Use is the held
+	// amount of each.
 	Max        Amounts `json:"max,omitempty"`
 	Deserved   Amounts `json:"deserved,omitempty"`
 	Guaranteed Amounts `json:"guaranteed,omitempty"`
 	Use        Amounts `json:"use,omitempty"`
-	// Bought is the amount that its running attempts have bought, without the queues below it.
+	// Bought counts the machines that the running attempts of this queue, without its child queues,
+	// have bought.
 	Bought Bought `json:"bought,omitzero"`
 	// Spaces is the use of the queue by the jobs of each namespace, by name; Past is the usage over time, if the policy
 	// needs it.
@@ -134,17 +138,18 @@ type Queue struct {
 	// Suspended has the user who suspended the queue, and the time.
 	Suspended Suspension      `json:"suspended,omitzero"`
 	Heard     IdempotencyKeys `json:"heard,omitempty"`
-	// Claims are of the queue's tasks and gangs for which the scheduler stopped other tasks and that have not been
-	// admitted yet.
+	// Claims has a claim for each waiting task or gang of the queue for which the scheduler has stopped
+	// other tasks.
 	Claims []Claim `json:"claims,omitempty"`
 }
 
-// Claim means that others were stopped to make room for a task or gang. The freed capacity is reserved for it until it
-// is admitted or the claim expires.
+// Claim means that the scheduler stopped tasks to make room for another task or gang. The freed
+// capacity is reserved for that task or gang until it is admitted or the claim expires.
 type Claim struct {
 	For   string    `json:"for"` // see claimOf
 	Until time.Time `json:"until"`
-	// Pool is the pool in which machines are also reserved, because running work is moved there for the claim.
+	// Pool is set if running tasks are moved within a pool for the claim. Machines of that pool are
+	// then reserved too.
 	Pool string `json:"pool,omitempty"`
 }
 

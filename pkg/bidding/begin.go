@@ -67,7 +67,7 @@ func (t *Table) waits(work, time float64) (above, below float64) {
 	usd, gain := 0.0, 0.0 // of the level before
 	for q := range t.levels {
 		if t.model.fresh(q) {
-			break // the twins come after the levels
+			break // the remaining states are twins; see WithMoves
 		}
 		u := float64(t.model.spotUSD(q, int(time)))
 		g := t.waitGain(work, time, q)

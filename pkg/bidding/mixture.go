@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Mixture models one market with several chains of few and of many levels. None of them is right: few levels are
-// estimated well from few hours, many levels distinguish small price steps. The expected cost is the mean over the
-// chains, as if they were equally likely.
+// Mixture models one market with several chains that differ in their number of levels. A short
+// history is enough to estimate a chain with few levels, and a chain with many levels distinguishes
+// small price steps. The expected cost is the mean over the chains, as if they were equally likely.
 type Mixture struct {
 	chains []*market.Chain
 	tables []*Table
@@ -81,8 +81,8 @@ func (x *Mixture) edges(hour int) []float64 {
 	return edges
 }
 
-// extraOnDemand returns how much more an hour on demand is expected to cost than waiting, to the end of the run, summed
-// over prices above the bid.
+// extraOnDemand returns the expected extra cost of an hour on demand compared to waiting, to the
+// end of the run, summed over all prices above the bid.
 func (x *Mixture) extraOnDemand(work, time float64, hour int, last, bid float64, on Holding) (sum float64) {
 	for i, t := range x.tables {
 		s := x.chains[i].Level(last, hour-1)

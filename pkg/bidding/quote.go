@@ -62,7 +62,8 @@ func Spot(run Run) (q Quote, ok bool) {
 	growth := math.Expm1(rate * segment)
 	segments := run.Hours / segment
 	q.Hours = segments * (1/rate + run.RestartHours) * growth
-	// While a new machine is being found none is paid; from boot on it is. So half of a restart is paid.
+	// The search for a new machine costs nothing; the machine is paid from its boot on. So half of a
+	// restart is paid.
 	q.Held = segments * (1/rate + run.RestartHours/2) * growth
 	return q, q.Hours <= maxStretch*run.Hours
 }

@@ -18,8 +18,8 @@ const (
 	holdings
 )
 
-// missedCost is the cost of missing the deadline. It is finite so that it vanishes where its probability is zero, and
-// dominates a sum where it is not.
+// missedCost is the cost of missing the deadline. It is large enough to dominate every sum. It is
+// finite, so that a state with probability 0 adds 0 to a sum.
 const missedCost = float32(1e30)
 
 // Table holds the lowest expected remaining cost of a task for every combination of remaining work, remaining time
@@ -133,8 +133,8 @@ func (t *Table) feasible(work, left float64, kind Holding) bool {
 	return work <= left+1e-9
 }
 
-// stepper computes one step in time. u is the lowest cost from each state that the next step may find, for each slack
-// and holding; its expectation is the value of the state before.
+// stepper computes one step in time. u has the lowest cost from each state that may follow the
+// step, by slack and holding. Its expectation is the value of the state before the step.
 type stepper struct {
 	t        *Table
 	spot     []float32
@@ -258,9 +258,10 @@ func (s *stepper) start(to []float32, left, slack int) {
 	}
 }
 
-// spotAllowed reports whether spot may be used with a slack, if the given number of starts must fit afterwards: the
-// step's own, and one on demand after it. Without a fallback a whole step may be lost as well. With a fallback a row
-// stands for all slacks up to the next, so that short starts are not ruled out.
+// spotAllowed reports whether a step may use spot with the given slack, if the given number of
+// machine starts must still fit: the start of this step, and one on demand after it. Without a
+// fallback, a whole lost step must fit too. With a fallback, a row covers all slacks up to that of
+// the next row, so that short starts remain possible.
 func (t *Table) spotAllowed(slack, starts int) bool {
 	if t.model.Fallback {
 		return float64(slack)+1 > float64(starts)*t.model.Restart
@@ -268,8 +269,8 @@ func (t *Table) spotAllowed(slack, starts int) bool {
 	return float64(slack) >= 1+t.model.Restart-1e-9
 }
 
-// after returns the two rows between which the value lies after a step on a machine started in it. The start uses
-// slack.
+// after returns the values of the state after a step that starts a machine. A start uses up slack,
+// often a fraction of a step, so the value lies between two rows: lo and hi.
 func (s *stepper) after(left int, on Holding, slack int) (lo, hi []float32) {
 	whole := slack - int(s.t.model.Restart)
 	return s.t.row(left-1, on, max(whole, 0)), s.t.row(left-1, on, max(whole-1, 0))

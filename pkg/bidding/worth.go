@@ -48,7 +48,8 @@ func NewWorth(ctx context.Context, l LiveTask) (*Worth, error) {
 	w := &Worth{}
 	w.StepHours, w.Work, w.Slack = l.steps()
 	step := w.StepHours
-	// The table needs at least the slack at which spot is possible, so that it has a value for the last resort.
+	// Only rows with at least this slack allow spot, so the table must have one. Its values also serve
+	// smaller slacks.
 	open := int(math.Ceil(1+l.Restart/step)) + 1
 	rows := max(w.Slack, open)
 	table, err := BuildRun(ctx, l.model(step), w.Work+1, w.Work+1+rows)
@@ -69,8 +70,8 @@ func NewWorth(ctx context.Context, l LiveTask) (*Worth, error) {
 			row[work] = float32(table.worthOfStep(float64(whole), float64(whole+max(slack, open))) / step)
 		}
 	}
-	// With too little slack to lose a whole step, the broker decides by time, because it checks more often than a
-	// step.
+	// With less slack than a lost step needs, the broker decides by time, because it checks more often
+	// than once a step.
 	for slack := range least {
 		copy(w.USD[slack*(w.Work+1):][:w.Work+1], w.USD[least*(w.Work+1):])
 	}
@@ -96,15 +97,15 @@ func (l *LiveTask) model(step float64) Model {
 	return m
 }
 
-// worthOfStep returns the highest price of a step on the held spot machine at which staying costs no more to the end
-// than moving to on-demand. Moving costs a start, so this may be above the on-demand price: a short price spike is
-// tolerated.
+// worthOfStep returns the highest price of the next step at which it is not more expensive, over
+// the rest of the task, to keep the spot machine than to move to on-demand now. Moving costs a
+// start, so this price may be above the on-demand price: a short price spike is tolerated.
 func (t *Table) worthOfStep(work, time float64) float64 {
 	worth, gain := 0.0, 0.0 // of the level before: the worth of staying, and how far it is above the price
 	stays := t.model.Fallback || t.mayRisk(work, time)
 	for q := range t.levels {
 		if t.model.fresh(q) {
-			break // the twins come after the levels
+			break // the remaining states are twins; see WithMoves
 		}
 		usd := float64(t.model.spotUSD(q, int(time)))
 		rest := missedCost64 // remaining cost of staying

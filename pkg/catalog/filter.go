@@ -25,7 +25,7 @@ type filter struct {
 	placeEntries   int
 	cloudSet       bitset
 	marketBits     marketBits
-	// least is the minimum size of matching machines; walks use it to skip smaller ones.
+	// minSize is the minimum size of matching machines. Walks use it to skip smaller ones.
 	minSize size
 }
 

@@ -10,18 +10,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// In a snapshot, reserved capacity is a JSON array, preceded by its length. Each element has a number, "kind", for
-// the features that a reader must know to count the capacity correctly:
+// In a snapshot, reserved capacity is a JSON array, preceded by its length. Each element has a
+// number, "kind", for the features that a reader must know to count the capacity correctly:
 //
-//	0, which is omitted: machines of one type
-//	1: a commitment in machines, vCPUs, memory and USD per hour
-//	2: a commitment that also has normalised units
+// 	0, which is omitted: machines of one type
+// 	1: a commitment in machines, vCPUs, memory and USD per hour
+// 	2: a commitment that also has normalised units
 //
-// A feature that a reader of these kinds would count wrong gets the next number, and a line here. A reader skips
-// elements of unknown kinds, whatever they contain, and keeps them for the readers of the snapshots it writes: if it
-// counted them in part, the broker would use more capacity than exists, and if it rejected the snapshot, it would
-// lose all prices of all clouds. It still reads kind, cloud and id of such an element, so these three must never
-// change.
+// If readers of these kinds would count a new feature wrong, give the feature the next number and a
+// line in this list. A reader skips elements of unknown kinds, and copies them to the snapshots
+// that it writes. If it counted such an element in part, the broker would use more capacity than
+// exists. If it rejected the snapshot, it would lose all prices of all clouds. A reader still reads
+// kind, cloud and id of each element, so these three must never change.
 const (
 	kindMachines = iota
 	kindAmounts

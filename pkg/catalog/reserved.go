@@ -101,7 +101,8 @@ func (r *Reserved) Covers(o *Offer) bool {
 	return ok
 }
 
-// maxReserved and mostReservedBytes limit the reserved capacity in a snapshot, in number and in bytes.
+// maxReserved and maxReservedBytes limit the reserved capacity in a snapshot, in number and in
+// bytes.
 const (
 	maxReserved      = 10_000
 	maxReservedBytes = 8 << 20

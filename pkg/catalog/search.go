@@ -4,10 +4,11 @@ import (
 	"math/bits"
 )
 
-// selectiveEntries is the number of entries of the matching machines up to which a query looks at each of them. Above
-// it, walking the price order until enough matches are found is faster. With m matching of n entries, a walk leaves
-// each of b lists after about n/m steps. So looking at each entry costs m and walking costs b·n/m; they are equal
-// near √(b·n).
+// selectiveEntries is the limit between two ways to run a query. If the matching machines have at
+// most this number of entries, the query looks at each of them. Otherwise it walks the price order
+// until it has enough matches, which is then faster. With m matching of n entries, a walk leaves
+// each of b lists after about n/m steps. So looking at each entry costs m and walking costs b·n/m;
+// they are equal near √(b·n).
 const selectiveEntries = 6000
 
 // selectiveScoped is the same limit for queries with CheapestPer, whose walks end at the first match of each place.
@@ -157,7 +158,7 @@ func (s *scratch) markCheapest(c *Catalog, q *Query) {
 	})
 }
 
-// startFastest forgets the speeds of all groups.
+// startFastest clears the recorded speeds of all groups.
 func (s *scratch) startFastest(c *Catalog) {
 	if s.fastest == nil {
 		s.fastest = make([]speeds, 2*len(c.cols.Places))

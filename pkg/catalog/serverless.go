@@ -14,7 +14,7 @@ import (
 //go:embed data/serverless.csv
 var serverlessCSV string
 
-// The services that run Spark without machines that a user sees. They have no offers but rates.
+// The services that run Spark without machines that a user sees. They have rates instead of offers.
 const (
 	EMRServerless      Service = "emr-serverless"
 	DataprocServerless Service = "dataproc-serverless"

@@ -2,13 +2,14 @@ package catalog
 
 import "strings"
 
-// spotOnly reports whether a machine type is sold only on spot. The lists of prices that the catalogue is made of have
-// an on-demand price for these types all the same; it remains the price with which a spot price is compared.
+// spotOnly reports whether a machine type is sold only on spot. The catalogue's sources still list
+// an on-demand price for these types. It is used only to compare spot prices with.
 //
-// Google sells A3 High with fewer than 8 GPUs, A3 Ultra, A4 and A4X on spot, by flex-start and in reservations (Compute
-// Engine documentation, "Accelerator-optimized machine family", "Consumption option availability by machine type").
-// Tradewind buys neither flex-start nor reservations of these. github.com/dstackai/gpuhunt (providers/gcp.py) lists the
-// same types; github.com/dstackai/dstack pull request 3100 reports that A4 is not available on demand.
+// Google sells A3 High with fewer than 8 GPUs, A3 Ultra, A4 and A4X on spot, by flex-start and in
+// reservations (Compute Engine documentation, "Accelerator-optimized machine family", "Consumption
+// option availability by machine type"). Tradewind buys neither flex-start nor reservations of
+// these. github.com/dstackai/gpuhunt (providers/gcp.py) lists the same types;
+// github.com/dstackai/dstack pull request 3100 reports that A4 is not available on demand.
 func spotOnly(cloud, instanceType string) bool {
 	if cloud != "gcp" {
 		return false

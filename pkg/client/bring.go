@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// errNoJob is for callers that ignored the error of Builder.Job.
+// errNoJob is returned to a caller that passes the nil job of Builder.Job, whose error it ignored.
 var errNoJob = errors.New("there is no job: look at the error that came with it")
 
 // resolveLocalFiles finds the files that a job names on this computer. It returns a copy of the job with absolute

@@ -14,7 +14,7 @@ import (
 type Builder struct {
 	job  dag.Job
 	task []*Task
-	bad  error // the first thing that is wrong
+	bad  error // the first error
 }
 
 // Task is one task of a job being built. Its methods return it.
@@ -33,7 +33,7 @@ func (b *Builder) refuse(err error) {
 	}
 }
 
-// NewJob starts a job that is to be as cheap as its deadline allows.
+// NewJob starts a job. By default, its plan is as cheap as its deadline allows.
 func NewJob(name string) *Builder {
 	return &Builder{job: dag.Job{Name: name, Objective: dag.MinimizeCost, Infeasible: dag.Retry, Format: dag.Native}}
 }
@@ -81,8 +81,9 @@ func (b *Builder) Place(rule dag.Placement) *Builder {
 	return b
 }
 
-// Secret sets the value of a secret, or a reference to where it is stored ("ssm:/team/token"). It is for the tasks that
-// name it, or for all tasks if none does. SubmitJob sends it separately from the job, so it is never displayed.
+// Secret sets the value of a secret, or a reference to where the value is stored
+// ("ssm:/team/token"). The tasks that name the secret get it, or all tasks if none names it.
+// SubmitJob sends it separately from the job, so it is never displayed.
 func (b *Builder) Secret(name, value string) *Builder {
 	if b.job.Stated == nil {
 		b.job.Stated = dag.SecretValues{}
@@ -113,7 +114,7 @@ func (b *Builder) Job() (*dag.Job, error) {
 	return b.build()
 }
 
-// build returns the job without the times of its estimators.
+// build returns the job, without the times that estimators give.
 func (b *Builder) build() (*dag.Job, error) {
 	if b.bad != nil {
 		return nil, b.bad
@@ -160,8 +161,8 @@ func (b *Builder) YAML() ([]byte, error) {
 	return dag.Marshal(j)
 }
 
-// After makes the task wait for the named tasks and gives it the outputs of each in $TRADEWIND_INPUTS/NAME. They may be
-// added to the job later.
+// After makes the task wait for the named tasks and gives it the outputs of each in
+// $TRADEWIND_INPUTS/NAME. The named tasks may be added to the job later.
 func (t *Task) After(names ...string) *Task {
 	for _, n := range names {
 		if !slices.Contains(t.after, n) {
@@ -207,8 +208,9 @@ func (t *Task) Secrets(names ...string) *Task {
 	return t
 }
 
-// Workdir sets the folder of which the task starts in a copy: one on this computer, which SubmitJob uploads, or one in
-// a bucket. Files matched by .tradewindignore or .gitignore are not uploaded.
+// Workdir sets the folder that the task starts in, as a copy: a folder on this computer, which
+// SubmitJob uploads, or one in a bucket. Files matched by .tradewindignore or .gitignore are not
+// uploaded.
 func (t *Task) Workdir(folder string) *Task { t.t.Workdir = folder; return t }
 
 // Repository makes the task start in a git repository, which SubmitJob clones. The ref is a branch, tag or commit; ""
@@ -301,7 +303,7 @@ type Resources struct {
 	Family       string     // of machine types: c7a, n2d
 	CPU          string     // processor: genoa, graviton4
 	Arch         string     // amd64 or arm64
-	Market       dag.Market // how it is bought; empty is whatever is cheapest
+	Market       dag.Market // how it is bought; empty means the cheapest way
 	Image        string     // docker:REF is a container, in which the scripts run
 	Disk         dag.GiB
 }

@@ -53,9 +53,10 @@ func New(base, token string) *Client {
 	}
 }
 
-// Submit submits a job file with its secrets. The name appears in messages; its extension determines the format if the
-// content does not. Calls with the same key submit one job; without a key, the call makes its own, so that its retries
-// submit one job. An invalid file is an *apitypes.Problem with File and Reason set.
+// Submit submits a job file with its secrets. The name appears in messages. Its extension
+// determines the format if the content does not. Calls with the same key submit one job. Without a
+// key, each call makes one, so that its retries submit only one job. For an invalid file, the error
+// is an *apitypes.Problem with File and Reason.
 func (c *Client) Submit(
 	ctx context.Context,
 	name, key string,
@@ -90,7 +91,8 @@ func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	}, &out)
 }
 
-// keyOrRandom returns the key, or a random one if it is empty, so that a repeated call still makes one job.
+// keyOrRandom returns the key, or a random one if it is empty, so that retries of a call still make
+// one job.
 func keyOrRandom(key string) string { return cmp.Or(key, rand.Text()) }
 
 // withSecrets returns a form with the secrets and the job file.
@@ -303,7 +305,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	err = problemOf(res)
 	var refused *apitypes.Problem
 	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
-		// The API's own message is about a header, which users do not know.
+		// The API's own message is about an HTTP header, which users of the client do not set themselves.
 		refused.Detail = c.unauthorized()
 	}
 	return nil, err

@@ -31,13 +31,15 @@ func (c *Client) Offers(ctx context.Context, name string, file []byte, task stri
 	return out.Offers, err
 }
 
-// Estimate computes how long the task runs, in place of Time and TimeOn. JobFor calls the function once for each
-// machine type that fits the task, at its cheapest place. Other machines, and those for which it returns 0, do not fit.
+// Estimate sets a function that computes how long the task runs, in place of Time and TimeOn.
+// JobFor calls it once for each machine type that fits the task, at its cheapest place. Other
+// machine types, and those for which the function returns 0, do not fit.
 func (t *Task) Estimate(f Estimator) *Task { t.estimate = f; return t }
 
-// JobFor is Job for a job with estimators. It requests from the broker the machines that fit the tasks, and the
-// returned job has the resulting times. If no machine fits a task, the task's time is unknown, and its plan has the
-// reason. An estimator without a time for any machine is a *dag.Error.
+// JobFor is Job for a job with estimators. It asks the broker which machines fit the tasks, and
+// returns the job with the resulting times. If no machine fits a task, the task has no time, and
+// its plan states the reason. If an estimator returns no time for any machine, the error is a
+// *dag.Error.
 func (b *Builder) JobFor(ctx context.Context, c *Client) (*dag.Job, error) {
 	j, err := b.build()
 	if err != nil {

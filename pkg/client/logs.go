@@ -70,7 +70,7 @@ type logBody struct {
 	c     *Client
 	call  request
 	res   *http.Response // the answer being read
-	told  bool           // it had output
+	told  bool           // the answer had output
 	again reopening
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// How often a call is retried if the broker did not answer, or a gateway answered for it because its function was
+// A call is retried if the broker did not answer, or if a gateway answered because its function was
 // stopped or throttled.
 const (
 	tries      = 5

@@ -65,8 +65,8 @@ func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, e
 	}
 }
 
-// events reads one stream. told reports whether it received updates. over reports that the stream is complete or the
-// consumer stopped.
+// events reads one stream. told reports that updates arrived. over reports that the stream is
+// complete, or that the consumer stopped.
 func (c *Client) events(ctx context.Context, id string, last *string,
 	yield func(Event, error) bool) (told, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -100,8 +100,8 @@ type reopening struct {
 // seldom is the longest pause before reopening a stream that had no news.
 const seldom = 5 * time.Second
 
-// wait pauses and returns nil if a stream that ended with err should be reopened. answered: the broker had answered;
-// news: the stream had brought something.
+// wait pauses before a stream that ended with err is reopened. It returns the error with which to
+// give up, or nil. answered: the broker had answered. news: the stream had brought updates.
 func (o *reopening) wait(ctx context.Context, answered, news bool, err error) error {
 	if answered {
 		o.broken = time.Time{}
@@ -138,7 +138,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errEventSize: an event exceeds the size limit.
+// errEventSize means that an event exceeds the size limit.
 var errEventSize = errors.New("event too large")
 
 // readEvents parses a stream of server-sent events (WHATWG HTML, section 9.2) as far as the API uses the format: names

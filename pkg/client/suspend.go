@@ -23,7 +23,8 @@ func (c *Client) Resume(ctx context.Context, id, by string) (*apitypes.JobView, 
 		query: queryOf("by", by)}, &out)
 }
 
-// SuspendQueue makes a queue admit nothing. With drain, its running tasks save their work and wait.
+// SuspendQueue stops the admission of a queue's tasks. With drain, its running tasks also save
+// their work and wait.
 func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error) {
 	var out apitypes.Queue
 	q := queryOf("by", by, "reason", reason)
@@ -34,7 +35,7 @@ func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drai
 		query: q}, &out)
 }
 
-// ResumeQueue makes a suspended or closed queue admit again.
+// ResumeQueue lets a suspended or closed queue admit tasks again.
 func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error) {
 	var out apitypes.Queue
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: queuePath(name) + "/resume",

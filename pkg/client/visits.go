@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Visiting names the machine that a user wants to visit, and the purpose.
+// Visiting names the machine that a user wants to reach through a tunnel, and the purpose.
 type Visiting struct {
 	Kind    tunnel.Kind `json:"kind"`
 	Rank    int         `json:"rank,omitempty"`

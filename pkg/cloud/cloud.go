@@ -49,18 +49,18 @@ type Error struct {
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
 	Message    string        // the cloud's own message
 	RetryAfter time.Duration // the wait that the cloud requested; 0 means unknown
-	// AskAgain is the time for which the broker skips this place after its first failure. The driver sets it if a
-	// retry costs nothing, for example because it watches a cluster and knows whether the cluster is full. 0 lets the
-	// broker decide.
+	// RetryAfterFull is the time for which the broker skips this place after its first failure. A
+	// driver sets it if a retry costs nothing, for example because it watches a cluster and knows
+	// whether the cluster is full. 0 lets the broker decide.
 	RetryAfterFull time.Duration
 	// Scope is the scope of the failure, if it differs from the scope that its kind blocks.
 	Scope Scope
 	// Class is the exhausted quota, for a failure of kind Quota: a group of package quotas. Empty is the family of the
 	// machine type.
 	Class string
-	// Late is the number of machines that had been created when the launch failed, even if the driver has ended them
-	// since. They may still exist, and they are billed. A failure of kind Transient or Throttled may always hide
-	// machines.
+	// Late is the number of machines that had been created when the launch failed. They are billed, and
+	// may still exist, even if the driver has ended them since. A failure of kind Transient or
+	// Throttled may always hide machines.
 	Late int
 	Err  error // the cause; may be nil
 }
@@ -139,16 +139,17 @@ type LaunchSpec struct {
 	Bootstrap Bootstrap
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string
-	// Rules limit where the machines are placed relative to each other and to those of other launches. They are for
-	// drivers whose machines get their places after the launch. Drivers of clouds ignore them, because a bought
-	// machine shares nothing and is in the offer's zone. KnownBy has the labels by which rules of other launches find
-	// these machines.
+	// Rules limit where the machines are placed relative to each other and to those of other launches.
+	// They are for drivers that choose a place after the launch. Drivers of clouds ignore them: a
+	// bought machine shares nothing and is in the offer's zone. KnownBy has the labels by which rules
+	// of other launches find these machines.
 	Rules   []Rule
 	KnownBy map[string]string
 }
 
-// ImageFault is the kind of an error with the launch's image. If the task names the image, the task is at fault
-// (Invalid). If the deployment names it for a class of machines, the task is not, and other classes may work (Quota).
+// ImageFault is the kind of an error that the launch's image causes. If the task names the image,
+// the task is at fault (Invalid). If the deployment names it for a class of machines, other classes
+// may still work (Quota).
 func (s LaunchSpec) ImageFault() Kind {
 	if s.Image != "" {
 		return Invalid
@@ -163,19 +164,21 @@ type Rule struct {
 	Spread string // level: at most Most of the machines are in one of these
 	Most   int
 	Pack   string // level: all machines are in the same one
-	// Apart are labels. A machine of another job with one of these labels is never in the same place, at the level
-	// By.
+	// Apart are labels. At the level By, no machine shares its place with a machine of another job that
+	// has one of these labels.
 	Apart map[string]string
 	By    string
 }
 
-// Bootstrap is the data with which an agent reaches the broker. Tokens has one job-scoped, expiring token for each
-// node, by rank; it is the only secret that a machine gets. Any is one token for all nodes. It is used where user
-// data have no room for one token each; the machines then report their ranks themselves.
+// Bootstrap is the data with which an agent reaches the broker. Tokens has one job-scoped, expiring
+// token for each node, by rank. A token is the only secret that a machine gets. Any is one token
+// for all nodes, for clouds whose user data have no room for one token each; the machines then
+// report their ranks themselves.
 //
-// Mailbox is set if the broker has no address. By it, the agent finds the messages of its machine in a bucket
-// (package mailbox), and it contains their key. Programs then has, by digest, the URLs from which agents' programs
-// are downloaded. A driver that cannot pass these on to its machines refuses them as Invalid.
+// Mailbox is set if the broker has no address. An agent then exchanges messages with the broker
+// through a bucket (package mailbox). Mailbox contains the key of these messages, and Programs has,
+// by digest, the URLs from which the agent's programs are downloaded. A driver that cannot pass
+// these on to its machines refuses the launch as Invalid.
 type Bootstrap struct {
 	Endpoint string
 	Tokens   []string
@@ -206,8 +209,8 @@ type Machine struct {
 	Launched time.Time
 	// Reason why a machine ended without a request: "spot-interruption".
 	Reason string
-	// Fault is set if the machine could not start because of the account's settings: the cause, and the next step of
-	// the user. Another machine there would end in the same way.
+	// Fault is set if the machine could not start because of the account's settings. It has the cause,
+	// and what the user can do. Another machine there would fail in the same way.
 	Fault string
 }
 
@@ -231,7 +234,6 @@ const (
 
 // Cloud buys and frees machines. All methods are safe for concurrent use.
 type Cloud interface {
-	// Name is the catalogue's name of the cloud: aws, gcp, azure, lambda.
 	// Name is the catalogue's name of the cloud: aws, gcp, azure, lambda.
 	Name() string
 	// Launch starts all machines of a cluster or none, idempotently by spec.Cluster. When it returns an error, machines

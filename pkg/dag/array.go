@@ -28,8 +28,8 @@ type Array struct {
 	MaxParallel int `json:"maxParallel,omitempty"`
 	// AllowFailures is the number of members that may fail for good while the array still counts as succeeded.
 	AllowFailures int `json:"allowFailures,omitempty"`
-	// InputURIs and OutputURIs are the addresses of the members' inputs and outputs before their placeholders are
-	// replaced: empty for those without any, nil if all are.
+	// InputURIs and OutputURIs are the addresses of the members' inputs and outputs, with placeholders.
+	// An address without placeholders is left empty. If none has any, the list is nil.
 	InputURIs  []string `json:"inputURIs,omitempty"`
 	OutputURIs []string `json:"outputURIs,omitempty"`
 }
@@ -376,7 +376,8 @@ func MatrixSize(axes []Axis) (size int, err error) {
 	return size, nil
 }
 
-// checkOnFailure refuses jobs whose other tasks could not continue.
+// checkOnFailure returns an error if the job should continue after a failure but its other tasks
+// could not.
 func (j *Job) checkOnFailure() error {
 	if j.OnFailure == "" {
 		return nil
@@ -398,7 +399,8 @@ func (j *Job) CheckContinues() error {
 	return nil
 }
 
-// checkMembers returns an error if an edge concerns members of arrays, but its tasks are none.
+// checkMembers returns an error if an edge is marked All or Each, but its tasks are not members of
+// matching arrays.
 func (j *Job) checkMembers(e *Edge) error {
 	if !e.All && !e.Each {
 		return nil

@@ -26,7 +26,8 @@ func CheckWord(s string) error { return jobtext.CheckWord(s) }
 // CheckURI checks the address of data: a URL with a scheme that can be staged, or a local path.
 func CheckURI(s string) error { return jobtext.CheckURI(s) }
 
-// Check returns an error if r is not a valid range, or is more than most, which is more than any machine has.
+// Check returns an error if r is not a valid range, or exceeds most, the maximum that any machine
+// has.
 func (r Range) Check(most float64) error {
 	if r.IsZero() {
 		return nil
@@ -210,8 +211,8 @@ func CheckCPU(s string) error {
 	return nil
 }
 
-// processors are the names of the generations of processors in the catalogue, in byte order. They are here because
-// clients check job files without the catalogue.
+// processors are the names of the generations of processors in the catalogue, in byte order. They
+// are repeated here because clients check job files without the catalogue.
 var processors = []string{"altra", "aws5", "broadwell", "cascadelake", "cobalt100", "coffeelake", "emeraldrapids",
 	"genoa", "graniterapids", "graviton1", "graviton2", "graviton3", "graviton4", "graviton5", "haswell", "icelake",
 	"ivybridge", "milan", "naples", "old", "rome", "sapphirerapids", "skylake", "turin"}

@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// NeedsValue records that a variable, which the file declares at a position, has no value yet. The job can be planned,
-// but not submitted.
+// NeedsValue records that the file declares a variable, at a position, without a value. Such a job
+// can be planned, but not submitted.
 func (j *Job) NeedsValue(name string, pos fault.Position, field string) {
 	err := fault.At(pos, fault.Within(field, fault.New("has no value", "give it with --env "+name+"=VALUE")))
 	if j.origin != nil {

@@ -14,26 +14,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, by the rating of
-// the accelerators, or Default for everything else. Without FLOPs, Default 0 is unknown; planning then assumes one hour
-// (paper, section Optimizer).
+// TimeEstimate is the expected run time of a task by machine: by accelerator, by instance type, by
+// the ratings of the accelerators, or Default for all other machines. If neither Default nor FLOPs
+// is set, the time is unknown, and planning assumes one hour (paper, section Optimizer).
 type TimeEstimate struct {
 	// Default is the time on a machine whose vCPUs have the speed Speed. It is divided by the relative speed of other
 	// machines, unless they have accelerators.
 	Default time.Duration            `json:"default,omitempty"`
 	On      map[string]time.Duration `json:"on,omitempty"` // canonical accelerator ("V100", "V100:4") or instance type
-	// FLOPs is the number of floating-point operations of the whole task; 0 is unknown. They take FLOPs divided by the
-	// ratings of all accelerators of the task and by Efficiency (paper, section Application API).
+	// FLOPs is the number of floating-point operations of the whole task; 0 is unknown. The time is
+	// FLOPs divided by the ratings of all accelerators of the task and by Efficiency (paper, section
+	// Application API).
 	FLOPs float64 `json:"flops,omitempty"`
 	// Efficiency is the share of their rating that the accelerators reach, from above 0 to 1; 0 is 1.
 	Efficiency float64 `json:"efficiency,omitempty"`
-	// Serial is the share of the time on one machine that more machines do not shorten: the other times are then those
-	// on one machine, and n machines take Serial + (1 − Serial)/n of them (Amdahl's law). nil with a fixed number of
-	// machines means that the times are those on these machines. With a number to choose, and for FLOPs, it is 0.
+	// Serial is the share of the time on one machine that more machines do not shorten. If it is set,
+	// the other times are those on one machine, and n machines take Serial + (1 − Serial)/n of them
+	// (Amdahl's law). If it is nil and the task has a fixed number of machines, the times are those on
+	// these machines. If it is nil and the plan chooses the number, or the time follows from FLOPs, it
+	// counts as 0.
 	Serial *float64 `json:"serial,omitempty"`
-	// ByNodes is the default by the number of machines. It takes the place of Default; other numbers do not fit.
+	// ByNodes has times by the number of machines and replaces Default. The task cannot run on other
+	// numbers of machines.
 	ByNodes map[int]time.Duration `json:"byNodes,omitempty"`
-	// Only means that only the machines fit for which On, or a rating, has a time: others do not get Default.
+	// Only means that only machines for which On or a rating has a time fit. The others do not get
+	// Default.
 	Only bool `json:"only,omitempty"`
 	// Speed is that of the task's reference machine; 0 is 1, the speed of m6i.xlarge.
 	Speed float64 `json:"speed,omitempty"`
@@ -47,8 +52,8 @@ func (e *TimeEstimate) Unknown() bool {
 	return e.Default == 0 && len(e.On) == 0 && e.FLOPs == 0 && len(e.ByNodes) == 0
 }
 
-// TimeOn returns the estimate for a number of machines of one offer; 0 is the task's number. The other arguments are
-// those of [TimeEstimate.For].
+// TimeOn returns the estimate for a number of machines of one offer. If nodes is 0, it is the
+// task's number. For the other arguments see [TimeEstimate.For].
 func (t *Task) TimeOn(instanceType, accelerator string, count, speed float64, nodes int) time.Duration {
 	e := t.Time
 	if t.MaxNodes > 0 && e.Serial == nil {
@@ -57,9 +62,10 @@ func (t *Task) TimeOn(instanceType, accelerator string, count, speed float64, no
 	return e.For(instanceType, accelerator, count, speed, cmp.Or(nodes, t.Nodes))
 }
 
-// For returns the estimate for a number of machines of one offer: the most specific of instance type, accelerator with
-// count, accelerator, rating of the accelerators, and default. count is the number of accelerators of one machine.
-// speed is that of the offer's vCPUs; 0 is 1.
+// For returns the estimate for a number of machines of one offer. It uses the most specific time:
+// that of the instance type, of the accelerator with its count, of the accelerator, by the rating
+// of the accelerators, or the default. count is the number of accelerators of one machine. speed is
+// that of the offer's vCPUs; 0 is 1.
 func (e *TimeEstimate) For(instanceType, accelerator string, count, speed float64, nodes int) time.Duration {
 	if d, ok := e.named(instanceType, accelerator, count); ok {
 		return timeOf(float64(d) * e.Scale(nodes))
@@ -89,8 +95,9 @@ func (e *TimeEstimate) Scale(nodes int) float64 {
 	return *e.Serial + (1-*e.Serial)/float64(max(nodes, 1))
 }
 
-// Fits reports whether the estimate has a time for an offer: with Only, or with FLOPs and no default, it has none for
-// machines that On does not name and whose accelerators have no known rating.
+// Fits reports whether the estimate has a time for an offer. With Only, or with FLOPs and no
+// default, it has none for machines that On does not name and whose accelerators have no known
+// rating.
 func (e *TimeEstimate) Fits(instanceType, accelerator string, count float64) bool {
 	if e.FLOPs == 0 && !e.Only || e.Default > 0 || e.rating(accelerator, count) > 0 {
 		return true
@@ -154,7 +161,8 @@ func AcceleratorKey(name string, count float64) string {
 	return name + ":" + strconv.FormatFloat(count, 'f', -1, 64)
 }
 
-// CheckNodes returns an error if the task has a number of machines to choose, but cannot use any number.
+// CheckNodes returns an error if the plan should choose the task's number of machines, but the task
+// cannot use more.
 func (t *Task) CheckNodes() error {
 	why := ""
 	switch {
@@ -176,8 +184,8 @@ func (t *Task) CheckNodes() error {
 	return fault.New("cannot be a range: "+why, "write one number")
 }
 
-// CheckByNodes returns an error if the estimate by the number of machines has none for the task, or is combined with
-// others.
+// CheckByNodes returns an error if ByNodes has no time for any number of machines that the task may
+// have, or is combined with other times.
 func (t *Task) CheckByNodes() error {
 	e := &t.Time
 	switch {

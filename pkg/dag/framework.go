@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// chiefs has, for each framework, the names that users give to the role whose end ends the whole program.
+// chiefs has, for each framework, the usual names of the role whose end ends the whole program.
 var chiefs = map[Framework][]string{
 	PyTorch:    {"master", "chief", "launcher"},
 	TensorFlow: {"chief", "master"},
@@ -117,8 +117,8 @@ func (t *Task) Reaction(to Event, exitCode int) (r Reaction, found bool) {
 	return Reaction{}, false
 }
 
-// RetriesAfter returns how often in total the task may fail and be tried again, if its last failure had this exit
-// code.
+// RetriesAfter returns the total number of times that the task is tried again after a failure, if
+// its last failure had this exit code.
 func (t *Task) RetriesAfter(exitCode int) int {
 	r, found := t.Reaction(PodFailed, exitCode)
 	switch {

@@ -9,8 +9,8 @@ type Learned struct {
 	Like bool `json:"like,omitempty"`
 	// On has the run times by machine, with the keys of TimeEstimate.On; "" is for every other machine.
 	On map[string]Spread `json:"on"`
-	// Serial is set if a plan chooses the number of machines: On then has the times on one machine, and this is as in
-	// TimeEstimate.
+	// Serial is set if a plan chooses the number of machines. On then has the times on one machine. See
+	// TimeEstimate.Serial.
 	Serial *float64 `json:"serial,omitempty"`
 }
 

@@ -220,7 +220,8 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	return m.node, nil
 }
 
-// after returns the entries of after: only the name of a task if all its outputs are read.
+// after returns the entries of the field after. If a task reads all outputs of another, its entry
+// is only that name.
 func (w *writer) after(i int) ([]*yaml.Node, error) {
 	var list []*yaml.Node
 	in := w.graph.In(i)
@@ -264,7 +265,8 @@ func (w *writer) after(i int) ([]*yaml.Node, error) {
 	return list, nil
 }
 
-// checkWhole returns an error unless the edges to a task begin with equal ones from all members of an array.
+// checkWhole returns an error unless the first edges to a task are equal ones from all members of
+// an array.
 func (w *writer) checkWhole(a *Array, task int, in []int32) error {
 	for k := range a.Size {
 		if k < len(in) {
@@ -279,7 +281,8 @@ func (w *writer) checkWhole(a *Array, task int, in []int32) error {
 	return nil
 }
 
-// checkMembers returns an error unless the members of an array differ only as they do when they are read.
+// checkMembers returns an error if members of an array differ in a way that a job file cannot
+// express.
 func (w *writer) checkMembers(a *Array) error {
 	want := make([]Task, a.Size)
 	first := w.graph.In(a.First)

@@ -182,7 +182,8 @@ type Task struct {
 	Time       TimeEstimate `json:"time"`
 	// Reference is the machine type on which Time was measured; empty is m6i.xlarge.
 	Reference string `json:"reference,omitempty"`
-	// Learned is the run time by earlier jobs; nil until the job is submitted, or if nothing is known.
+	// Learned is the run time in earlier jobs of the same name; nil until the job is submitted, or if
+	// nothing is known.
 	Learned *Learned `json:"learned,omitempty"`
 	// Recorded is the measured run time of an imported task without a command: it runs as a timed stand-in. Its
 	// inputs and outputs are only sizes for planning; nothing is staged.
@@ -203,7 +204,8 @@ type Task struct {
 	// Within is the maximum distance between the machines of its gang; empty is WithinRegion. It is the same for all
 	// tasks of a gang, and for those that join it.
 	Within Within `json:"within,omitempty"`
-	// Role is the task's role in its gang, each of its Nodes a member; empty is its name. See RoleOf.
+	// Role is the task's role in its gang; empty is the task's name. Each of its machines is a member
+	// of the role. See RoleName.
 	Role string `json:"role,omitempty"`
 	// Framework decides which environment variables describe the machines of the task and its gang to its programs.
 	Framework Framework `json:"framework,omitempty"`
@@ -266,10 +268,10 @@ type Resources struct {
 	Image string `json:"image,omitempty"`
 }
 
-// AnyArch is the architecture of a task that runs on any.
+// AnyArch is the architecture of a task that runs on every architecture.
 const AnyArch = "any"
 
-// FixedArch returns the only architecture that suits, or "" if several do.
+// FixedArch returns the architecture if only one is suitable, or "" if several are.
 func (r *Resources) FixedArch() string {
 	if r.Arch == AnyArch {
 		return ""

@@ -17,17 +17,19 @@ type Mount string
 
 // The ways to access an input.
 const (
-	// Copied: it is copied to the machine before the task starts.
+	// Copied means that the input is copied to the machine before the task starts.
 	Copied Mount = ""
-	// MountRead: it is fetched when the task reads it, and is read-only.
+	// MountRead means that data is fetched when the task reads it, and cannot be written.
 	MountRead Mount = "read"
 	// MountWrite is like MountRead, but writable: a file is uploaded when the task closes it.
 	MountWrite Mount = "write"
-	// MountCached: read data is cached on the machine's disk, and written data is uploaded in the background.
+	// MountCached means that read data is cached on the machine's disk, and written data is uploaded in
+	// the background.
 	MountCached Mount = "cached"
 )
 
-// Writes reports whether data that a task writes there is written to the input's bucket or folder.
+// Writes reports whether data that the task writes to a mount is saved in the input's bucket or
+// folder.
 func (m Mount) Writes() bool { return m == MountWrite || m == MountCached }
 
 // ParseMount reads the value of the native format: true, false, write or cached.
@@ -77,15 +79,16 @@ type Bucket string
 
 // The owners of buckets.
 const (
-	// BucketThere: the user's; it must exist.
+	// BucketExists means that the bucket is the user's. It must exist.
 	BucketExists Bucket = ""
-	// BucketMade: it is created if it does not exist, and kept.
+	// BucketCreate means that the bucket is created if it does not exist, and kept.
 	BucketCreate Bucket = "make"
-	// BucketTemporary: it is created if it does not exist, and in that case deleted when the job has finished.
+	// BucketTemporary means that the bucket is created if it does not exist, and in that case deleted
+	// when the job has finished.
 	BucketTemporary Bucket = "temporary"
 )
 
-// Check returns an error if b is neither BucketMade nor BucketTemporary.
+// Check returns an error if b is neither BucketCreate nor BucketTemporary.
 func (b Bucket) Check() error { return fault.CheckWord("bucket", b, BucketCreate, BucketTemporary) }
 
 // CheckMount checks the mount, bucket and source of an input. All of its fields must be set.

@@ -31,7 +31,5 @@ func (n *Notify) Check() error {
 	return eachChecked("email", n.Email, func(s *string) error { return jobtext.CheckAddress(*s) })
 }
 
-// RFC 5321, section 4.5.3.1.3, without the angle brackets
-
 // CheckAddress checks an e-mail address.
 func CheckAddress(s string) error { return jobtext.CheckAddress(s) }

@@ -37,11 +37,11 @@ const FilesOfTask = -1
 // InputField returns the field name of input i of a task.
 func InputField(i int) string { return "inputs" + fault.Index(i) }
 
-// ErrorAt returns an error about a task (an index) of j, with the file, line and field that caused it if they are
-// known: a job that was not read from a file, or was decoded from JSON, has only the field. alternative is an index
-// of the task's Resources, and field the name of one of its fields in the native format ("accelerators", "cpus",
-// "instanceType"); empty is the whole alternative. If alternative is FilesOfTask, field is one of the task itself:
-// "workdir" or an InputField, or empty for the task.
+// ErrorAt returns an error about a task (an index) of j. If the job was read from a file, the error
+// has the file, line and field of the cause; otherwise it has only the field. alternative is an
+// index of the task's Resources, and field the name of one of its fields in the native format
+// ("accelerators", "cpus", "instanceType"); empty is the whole alternative. If alternative is
+// FilesOfTask, field is one of the task itself: "workdir" or an InputField, or empty for the task.
 func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error {
 	e := &Error{Reason: reason, Hint: hint}
 	if task < 0 || task >= len(j.Tasks) {
@@ -97,8 +97,9 @@ func (j *Job) ErrorAtResources(task int, reason, hint string) *Error {
 // of ErrorAt and in files of the native format.
 var alternativeField = jobtext.Lazy(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
 
-// Locate returns the error of ErrorAt for a field path of the native format. It is for errors about a native job that
-// was written from this one: their lines do not belong to a file of the user.
+// Locate returns the error of ErrorAt for a field path of the native format. It is for errors about
+// the native text that Marshal wrote from this job, because users do not know the lines of that
+// text.
 func (j *Job) Locate(field, reason, hint string) *Error {
 	for i := range j.Tasks {
 		name := j.Tasks[i].Name

@@ -24,8 +24,9 @@ func CheckJob(file string, j *Job, err error) (*Job, error) {
 	return j, nil
 }
 
-// RestOf returns the part of a job that a reader could read in spite of the faults in its error, or nil. It is not
-// valid, and only good for finding further faults, such as files that are missing.
+// RestOf returns the part of a job that a reader could read in spite of faults, from the reader's
+// error; nil if there is none. That job is not valid. Use it only to find further faults, such as
+// missing files.
 func RestOf(err error) *Job {
 	j, _ := fault.RestOf(err).(*Job)
 	return j

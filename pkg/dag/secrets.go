@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// SecretValues are the values of secrets by name, or where they are kept (see internal/secret). They print as how many
-// there are, whichever way they are printed; only JSON has them, which is written where they are sealed or handed out.
+// SecretValues has the values of secrets by name, or references to where the values are stored (see
+// internal/secret). Printed or logged, it shows only the number of secrets. Only its JSON has the
+// values. The JSON is written only to encrypt the values, or to pass them to the user's tasks.
 type SecretValues map[string]string
 
 // String implements fmt.Stringer.
@@ -65,9 +66,10 @@ func (j *Job) SecretNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ResolveSecrets returns the values of all secrets of the job: the given values, and those in its file for the others.
-// If no task names a given secret, all tasks with a script get it, it hides a variable of the same name, and changed
-// is true. TakeSecrets returns an *Error for a secret without a value, and for an invalid value.
+// ResolveSecrets returns the values of all secrets of the job. A given value takes precedence over
+// one in the job's file. If no task names a given secret, all tasks with a script get it in place
+// of a variable of the same name, and changed is true. ResolveSecrets returns an *Error for a
+// secret without a value or with an invalid one.
 func (j *Job) ResolveSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
 	for name, value := range given {
 		if err := cmp.Or(jobtext.CheckEnvName(name), CheckSecret(value)); err != nil {

@@ -19,7 +19,7 @@ type Bucketer interface {
 // ErrCannotCreateBuckets is the error of a store that cannot create buckets.
 var ErrCannotCreateBuckets = fmt.Errorf("grant: this store cannot create buckets: %w", errors.ErrUnsupported)
 
-// MakeBucket creates a bucket in a store. It fails with ErrNoMaking if the store is not a Bucketer.
+// MakeBucket creates a bucket in a store. It fails with ErrCannotCreateBuckets if the store is not a Bucketer.
 func MakeBucket(ctx context.Context, s Store, bucket string) error {
 	if b, ok := s.(Bucketer); ok {
 		return b.MakeBucket(ctx, bucket)
@@ -27,7 +27,7 @@ func MakeBucket(ctx context.Context, s Store, bucket string) error {
 	return fmt.Errorf("%s: %w", bucket, ErrCannotCreateBuckets)
 }
 
-// RemoveBucket removes a bucket of a store. It fails with ErrNoMaking if the store is not a Bucketer.
+// RemoveBucket removes a bucket of a store. It fails with ErrCannotCreateBuckets if the store is not a Bucketer.
 func RemoveBucket(ctx context.Context, s Store, bucket string) error {
 	if b, ok := s.(Bucketer); ok {
 		return b.RemoveBucket(ctx, bucket)

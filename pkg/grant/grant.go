@@ -91,7 +91,7 @@ func (s Sum) IsZero() bool { return s.Kind == "" && len(s.Value) == 0 }
 // SumKind is the algorithm of a Sum.
 type SumKind string
 
-// The algorithms. Every store has MD5. If a cloud does not check an algorithm, it is errors.ErrUnsupported.
+// The algorithms. Every store checks MD5. If a cloud does not check an algorithm, the error is errors.ErrUnsupported.
 const (
 	MD5    SumKind = "md5"
 	SHA256 SumKind = "sha256"

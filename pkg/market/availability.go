@@ -127,7 +127,7 @@ func (a *Availability) Rate(up bool, age float64) float64 { return a.rate(index(
 
 func (a *Availability) rate(state, b int) float64 {
 	like, weight := a.expectedRate(state, b), max(a.weight, 1)
-	// The expected rate gets the weight of `leaning` observed changes.
+	// The expected rate gets the weight of leanWeight observed changes.
 	lean := leanWeight * weight / max(like, 0.02)
 	return (a.changed[state][b] + like*lean) / (a.watched[state][b] + lean)
 }

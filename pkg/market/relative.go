@@ -11,7 +11,7 @@ type Past struct {
 	// First is the index of the first hour on a scale that all related markets share. It must be that of WeekHour if
 	// weekend factors are learned.
 	First int
-	// CapUSD is the maximum price as which an hour counts in the market's trailing level. Callers pass the on-demand
+	// CapUSD limits the price with which an hour counts in the market's trailing level. Callers pass the on-demand
 	// price, because they never pay more. 0 means no limit.
 	CapUSD float64
 }

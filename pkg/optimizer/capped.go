@@ -11,10 +11,10 @@ import (
 )
 
 // cappedSearch minimises one sum over the plans that satisfy a limit on another sum and the deadline: cost within a
-// carbon cap, or emissions within a budget. A price on the limited sum gives a problem without the limit, whose
-// optimum is a lower bound here. If a gap remains at the best price, branch and bound over the candidates closes it.
-// With byTime it minimises the makespan within a budget and a carbon cap, and a weight combines the two limits into
-// one.
+// carbon cap, or emissions within a budget. It adds the limited sum times a price to the minimised sum, and drops the
+// limit. The optimum of that problem is a lower bound. If a gap remains at the best price, branch and bound over the
+// candidates closes it. With byTime it minimises the makespan within a budget and a carbon cap, and a weight combines
+// the two limits into one.
 type cappedSearch struct {
 	s        *carbonSolver
 	minimise measure
@@ -155,9 +155,9 @@ func (c *cappedSearch) enter(mask [][]bool, lower float64) error {
 // priceSteps is the maximum number of steps in the search for a price; later steps gain little.
 const priceSteps = 12
 
-// price bounds a part with the best price on the limited sum. It draws the line between a plan that satisfies the
-// limit and one that does not, until no plan lies below the line. It reports whether the part may contain a better
-// plan.
+// price bounds a part with the best price on the limited sum. To find that price, it draws a line in the plane of
+// both sums, through a plan that satisfies the limit and one that does not. It repeats this with better plans until
+// none lies below the line. It reports whether the part may contain a better plan.
 func (c *cappedSearch) price(p *part) (open bool, err error) {
 	heavy, err := c.solve(c.s.view(c.minimise, p.mask), p.mask)
 	if err != nil || heavy == nil {

@@ -225,7 +225,7 @@ func (e *Explainer) breaks(usd, hours, kg float64) Constraint {
 	return ""
 }
 
-// compare orders runners from the best to the worst.
+// compare orders alternatives from the best to the worst.
 func (e *Explainer) compare(a, b Alternative) int {
 	if (a.Breaks == "") != (b.Breaks == "") {
 		if a.Breaks == "" {

@@ -7,10 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
-// combineReasons combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible
-// is enough, so the lower bound of a relaxation is the smaller of the two; if no relaxation of that kind helps one
-// part, it is the bound of the other. If the message of neither fits the result, the message is empty and lacking fills
-// it in.
+// combineReasons combines the reasons of two infeasible parts of a model. Relaxing a limit helps the model if it
+// makes either part feasible. So the lower bound of that limit is the smaller one of the parts that have a bound. If
+// neither part's message fits the result, the message is empty and lacking fills it in.
 func combineReasons(a, b *Solution) *Solution {
 	switch {
 	case a == nil || a.Reason == nil || b.Reason == nil:

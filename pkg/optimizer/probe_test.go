@@ -22,7 +22,7 @@ func hurried(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// eachProber runs check with the default optimizer, and with one that probes from the start.
+// solveFunc is the type of optimizer.Solve and its variants.
 type solveFunc = func(context.Context, *optimizer.Model, optimizer.Options) (*optimizer.Solution, error)
 
 func eachProber(t *testing.T, check func(*rapid.T, solveFunc)) {

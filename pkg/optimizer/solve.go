@@ -98,7 +98,7 @@ func (s *solver) solve() (*Solution, error) {
 	return s.solveMakespan()
 }
 
-// exceedsDeadline and dear report whether a makespan or a cost exceeds the model's limit.
+// exceedsDeadline reports whether a makespan exceeds the model's limit.
 func (s *solver) exceedsDeadline(hours float64) bool {
 	d := s.inst.model.DeadlineHours
 	return d != nil && hours >= search.Beyond(*d)
@@ -178,13 +178,13 @@ func (s *solver) solveMakespan() (*Solution, error) {
 	return s.finish(s.breakTieByCost(a, &cheap))
 }
 
-// minTieWork is the minimum work that thrifty may do, some milliseconds, for plans that were found at once.
+// minTieWork is the minimum work that breakTieByCost may do, some milliseconds, for plans that were found at once.
 const minTieWork = 2_000_000
 
-// breakTieByCost looks for the cheapest plan that is as fast as the given one. fastest only moves one task of a plan at
-// a time, so it misses plans in which several tasks must move together. cheap is the cheapest plan of all, if it is
-// known. The search may do as much work as the proof of the makespan, but at least thriftyWork: proving the minimum
-// cost within a makespan can be far harder than proving the makespan, and breaking a tie is not worth a long wait.
+// breakTieByCost looks for the cheapest plan that is as fast as the given one. The solver's method fastest only moves
+// one task of a plan at a time, so it misses plans in which several tasks must move together. cheap is the cheapest
+// plan of all, if it is known. The search may do as much work as the proof of the makespan, but at least minTieWork.
+// The limit is needed because proving the minimum cost within a makespan can be far harder than proving the makespan.
 func (s *solver) breakTieByCost(fast answer, cheap *answer) answer {
 	if fast.plan == nil || s.meter.Stopped {
 		return fast

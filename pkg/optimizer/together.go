@@ -197,7 +197,7 @@ func (t *together) search() error {
 // relaxation.
 const maxHopeless = 64
 
-// maxTies is the maximum number of ways tried that may have the best objective at a lower cost. mostPassed is the
+// maxTies is the maximum number of ways tried that may have the best objective at a lower cost. maxSkipped is the
 // maximum number of ways skipped because their objective is worse.
 const (
 	maxTies    = 32

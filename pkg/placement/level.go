@@ -27,13 +27,13 @@ func (p *Problem) EnergyPool() *energy.Pool {
 	return e
 }
 
-// levelAim is the share of machines above the lower bound that levelling fills first. With fewer, many instances are
-// left over.
+// levelAim is the share of machines above the lower bound that levelling fills first. With a smaller share, many
+// instances find no room.
 const levelAim = 0.05
 
-// levelled places the waiting instances, hardest first, on the machines with most of the scarce resources: on slightly
-// more than the lower bound, each instance where it raises the energy least, which is the cost of its path. The rest
-// goes to the first of the other machines with room, in the same order. It reports whether all are placed.
+// levelled places the waiting instances, hardest first, on slightly more machines than the lower bound: those with
+// most of the scarce resources. Each instance goes where it raises the energy least. Instances that find no room
+// there go to the first of the other machines with room. It reports whether all are placed.
 func (n *Network) levelled() bool {
 	pool := n.p.EnergyPool()
 	order := pool.Order(func(m int32) int { return n.p.Machines[m].Shape }, len(n.p.Machines))

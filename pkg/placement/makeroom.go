@@ -27,10 +27,10 @@ type Room struct {
 // MakeRoom determines where some instances without a machine could go and which other instances would have to leave
 // their machines for that. It returns nil if there is no way with a loss below most. It changes nothing.
 //
-// If there is a machine with room, the instance goes there. Otherwise at most MostLeave instances leave one machine.
-// Each of them goes to a machine that has room now (the paper's migration with a depth of one, §IV.B), or waits.
-// MakeRoom takes the way with the lowest loss; if several are equal, the first machine, and on it the instances that
-// came first. Several instances are placed one after another. A search ends after mostTries attempts.
+// If there is a machine with room, the instance goes there. Otherwise at most MaxDisplaced instances leave one
+// machine. Each of them goes to a machine that has room now (the paper's migration with a depth of one, §IV.B), or
+// waits. MakeRoom takes the way with the lowest loss; if several are equal, the first machine, and on it the
+// instances that came first. Several instances are placed one after another. A search ends after maxTries attempts.
 //
 // The caller chooses the weights. An instance that must not be displaced has a Loss of +Inf, which no sum of others
 // outweighs (the paper's equations 3 to 5).

@@ -99,10 +99,10 @@ func (n *Network) clashes(m, app int32) int32 {
 	return clashes
 }
 
-// chooseVictims chooses instances to remove from a machine to make room for an instance of an app. It chooses first
-// those that rules forbid; then, while capacity is missing, the lowest priorities, and of those the ones that free the
-// most. At the end, instances that turn out unnecessary stay. Only instances for which may returns true can be chosen
-// (nil means all). It returns nil if that is not enough.
+// chooseVictims chooses the instances to remove from a machine so that it has room for an instance of an app. First
+// it chooses those that rules forbid. Then, while capacity is missing, it chooses from the lowest priority the one
+// that frees the most. In the end it keeps those whose removal has become unnecessary. It only chooses instances for
+// which may returns true (nil means all), and returns nil if these are not enough.
 func (n *Network) chooseVictims(m, app int32, may func(int32) bool) []int32 {
 	if n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
 		return nil
@@ -229,7 +229,7 @@ func relief(over, demand []int64) float64 {
 	return room
 }
 
-// keepUnneeded lets chosen instances stay that need not leave, highest priority first.
+// keepUnneeded removes from the choice the instances that need not leave, those of the highest priority first.
 func (l *leaving) keepUnneeded(over []int64) {
 	chosen := slices.Clone(l.chosen[l.forced:])
 	slices.SortStableFunc(chosen, func(a, b int32) int { return cmp.Compare(l.n.priority(b), l.n.priority(a)) })

@@ -12,8 +12,8 @@ func builtinActions() map[string]Action {
 	}
 }
 
-// Moves is an action that a policy may name in addition to the usual ones: running tasks may be moved elsewhere to make
-// room for tasks that fit nowhere. A session moves nothing itself; the broker acts on it (internal/broker).
+// Moves is the name of an action for policies: running tasks may be moved elsewhere, to make room for tasks that fit
+// nowhere. A session moves nothing itself; the broker carries out this action (internal/broker).
 const Moves = "move"
 
 type moves struct{}

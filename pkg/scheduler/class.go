@@ -101,7 +101,8 @@ func (s *Session) build(c *Class) {
 	c.tree.Reset(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
 }
 
-// keepScores makes changes count for no class until the returned function is called. They must be undone by then.
+// keepScores marks the start of changes that will be undone, so no class applies them to its scores. All must be
+// undone before the returned function is called.
 func (s *Session) keepScores() (end func()) {
 	s.trying = true
 	return func() { s.trying = false }

@@ -74,9 +74,9 @@ type functions struct {
 	spaces          bool
 }
 
-// predicate returns why a task can not be placed on a node, or an empty string if it can. always is the check of
-// constant facts in a session, now the check of changing ones; with later it assumes that releasing tasks have stopped.
-// Either may be nil.
+// predicate returns why a task cannot be placed on a node, or an empty string if it can. always checks facts that are
+// constant within a session, and now checks those that change. If later is set, now assumes that releasing tasks have
+// stopped. Either function may be nil.
 type predicate struct {
 	plugin string
 	always func(c *Class, n *NodeInfo) string
@@ -158,8 +158,8 @@ func (s *Session) Prefer(f func(c *Class, n *NodeInfo) float64) {
 	}
 }
 
-// OrderNodes registers a score of nodes that may depend on their tasks; higher is better. The scores of all plugins are
-// added.
+// OrderNodes registers a score of nodes that may depend on the tasks that run there; higher is better. The scores of
+// all plugins are added.
 func (s *Session) OrderNodes(f func(c *Class, n *NodeInfo) float64) {
 	if s.enabled(fnNodeOrder) {
 		s.fn.nodeOrders = append(s.fn.nodeOrders, f)

@@ -11,7 +11,7 @@ type TaskInfo struct {
 	Node *NodeInfo
 	// nominated is the node where an earlier session made room for it.
 	nominated *NodeInfo
-	// on is a bit set of the node's devices of which it has a share.
+	// devices is a bit set of the GPUs of the node of which the task has a share.
 	devices uint64
 	place   int32 // index in Node.Tasks
 	rank    int32 // position in the job's order of tasks

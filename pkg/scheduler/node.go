@@ -15,8 +15,8 @@ type NodeInfo struct {
 	Tasks        []*TaskInfo // tasks that hold or will hold resources
 	running      []*TaskInfo // those that held resources when the session was opened; only these can be evicted
 	devices      []device
-	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without the
-	// part that pipelined tasks will take.
+	// maxFree is the largest free share of any GPU, and whole the number of completely free GPUs. Both
+	// are for now, without the part that pipelined tasks will take.
 	maxFree  int32
 	whole    int
 	labels   map[Pair]labelCount // nil unless a task has Near or Apart rules
@@ -76,7 +76,7 @@ func (n *NodeInfo) choose(c *Class, later bool) uint64 {
 	return on
 }
 
-// add adds a task whose State and on are set.
+// add adds a task whose State and devices are set.
 func (n *NodeInfo) add(t *TaskInfo) {
 	t.Node, t.place = n, int32(len(n.Tasks)) //nolint:gosec // an index
 	n.Tasks = append(n.Tasks, t)
@@ -123,7 +123,7 @@ func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
 	}
 }
 
-// count updates most and whole.
+// count updates maxFree and whole.
 func (n *NodeInfo) count() {
 	n.maxFree, n.whole = 0, 0
 	for i := range n.devices {

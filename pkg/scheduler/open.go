@@ -400,8 +400,8 @@ func (s *Session) openTask(t *TaskInfo) error {
 	return nil
 }
 
-// assume picks devices for a running task whose devices are unknown: the fullest that have room, or else those with the
-// most room.
+// assume picks devices for a running task whose devices are unknown: the fullest devices that have room, or, if too
+// few have, those with the most room.
 func (n *NodeInfo) assume(c *Class) uint64 {
 	order := make([]int, len(n.devices))
 	for i := range order {

@@ -68,8 +68,8 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 	return b
 }
 
-// compareSpaces puts a namespace first if its first job is overdue. Otherwise that job could wait as long as other
-// namespaces submit jobs, because its own namespace holds much.
+// compareSpaces puts a namespace first if its first job is overdue. Otherwise a namespace that holds much would come
+// last, and its overdue job would wait as long as other namespaces submit jobs.
 func (s *Session) compareSpaces(a, b *space) int {
 	if x, y := s.spaceOverdue(a), s.spaceOverdue(b); x != y {
 		if x {

@@ -193,7 +193,7 @@ func (p sla) late(s *Session, j *Job) lateness {
 
 func (p sla) Open(s *Session) {
 	all, fresh := make([]lateness, len(s.Jobs)), make([]int32, len(s.Jobs))
-	young := func(t *TaskInfo) bool { // has not waited too long itself
+	young := func(t *TaskInfo) bool { // the task itself has not waited too long
 		return !t.Task.Since.IsZero() && s.Now.Sub(t.Task.Since) < p.waitLimit(t.Job.Job)
 	}
 	for i, j := range s.Jobs {

@@ -80,7 +80,7 @@ func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, who
 	for j := l.next(); j != nil; j = l.next() {
 		made := r.turn(j)
 		if !made && j.limit != nil && s.overdue(j) {
-			l.drop(j.limit) // as in allocate: the jobs behind it would not get the freed capacity
+			l.drop(j.limit) // as in allocate: jobs behind an overdue job must not get the freed capacity
 			continue
 		}
 		l.done(made && wants(j))

@@ -76,7 +76,7 @@ func parsePolicy(data []byte, known *vocabulary) (*Policy, error) {
 	return r.policy, nil
 }
 
-// reader reads the one document of a policy file.
+// policyReader reads the one document of a policy file.
 type policyReader struct {
 	yamlfile.Reader
 	policy *Policy

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// shares divides the cluster between queues. As plugin proportion it divides by weight: in each resource, the shares of
+// shares divides the cluster between queues. The plugin proportion divides by weight: in each resource, the shares of
 // siblings grow in proportion to their weights, up to the amount that each wants, until their parent's share is used
-// up. As plugin capacity (fixed), the configured Deserved is used. Either way a queue's guarantee is kept for it and
-// its capability is its maximum. Resources that no queue deserves are lent, and reclaimed later.
+// up. The plugin capacity (fixed) uses the configured Deserved. With both, a queue's guarantee is kept for it and its
+// capability is its maximum. Resources that no queue deserves are lent, and reclaimed later.
 type shares struct {
 	fixed bool
 	s     *Session
@@ -186,9 +186,9 @@ func (p *shares) admit(j *JobInfo) string {
 }
 
 // reclaimable lets a queue that stays within what it deserves reclaim from queues that hold more than they deserve.
-// Queues with different parents are compared at their sibling ancestors. Because tasks are not divisible, a queue may
-// also exceed its deserved amount by one task, if the other queue exceeds its own by more and loses no more than that:
-// shares come closer, and the other queue has no reason to reclaim it.
+// Queues with different parents are compared at their sibling ancestors. Tasks are not divisible, so a queue may also
+// exceed its deserved amount by one task, if the other queue exceeds its own by more and loses no more than that. The
+// shares then come closer to the deserved ones, and the other queue has no reason to reclaim.
 func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 	return keep(candidates, func(v *TaskInfo) bool {
 		mine, theirs := siblingAncestors(t.Job.Queue, v.Job.Queue)

@@ -66,7 +66,7 @@ func (st *Statement) undo(o *op) {
 	}
 }
 
-// mark returns a point for back.
+// mark returns a point for undoTo.
 func (st *Statement) mark() int { return len(st.ops) }
 
 // undoTo undoes all decisions since a mark.

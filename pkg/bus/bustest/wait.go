@@ -150,7 +150,8 @@ func testWakeVisibility(_ *testing.T, f *fixture) {
 	f.wantResult(done, "a", 2)
 }
 
-// testWakeNacked: the receiver started to wait before there was a time to wait for.
+// testWakeNacked starts to receive while the message is hidden. Nack then makes it visible earlier
+// than its time-out.
 func testWakeNacked(_ *testing.T, f *fixture) {
 	done := f.waiter(f.Context(), 1, 10, time.Hour)
 	f.publish(auditType, "a")
@@ -163,7 +164,8 @@ func testWakeNacked(_ *testing.T, f *fixture) {
 	f.wantResult(done, "b", 2)
 }
 
-// testWakeSilent: another receiver takes a message while the first one waits.
+// testWakeSilent runs two receivers that wait for the same message. One gets it and does not
+// answer. The other gets it after the time-out.
 func testWakeSilent(_ *testing.T, f *fixture) {
 	m := message("a", workType)
 	m.NotBefore = f.clock.Now().Add(time.Minute)

@@ -42,7 +42,7 @@ import (
 type Prices struct {
 	// aws is USD per GiB by source and destination; the destination is a region or "internet".
 	aws map[[2]string]float64
-	// awsDearest is the most expensive price from a source to another region.
+	// awsMaxUSD is the most expensive price from a source to another region.
 	awsMaxUSD map[string]float64
 }
 

@@ -10,9 +10,10 @@ import (
 
 // Optional abilities of a cloud or its harness. If a harness has one of these methods, the suite checks more.
 type (
-	// Late is a cloud that accepts a launch and fails it later, in an operation. FailLate makes the next launch of an
-	// offer fail so, after some of its machines exist; the driver returns their number with the error (cloud.Late). A
-	// cloud that makes no machine until it has capacity for all is a Queue.
+	// Late is a cloud that accepts a launch and fails it later, in an operation. FailLate makes the
+	// next launch of an offer fail in this way, after some of its machines exist. The driver returns
+	// their number with the error (cloud.Late). A cloud that makes no machine until it has capacity for
+	// all is a Queue.
 	Late interface {
 		FailLate(offer apitypes.Offer, err *cloud.Error) bool
 	}
@@ -72,8 +73,8 @@ func whatIsReservedIsUsed(s *suite) {
 	beside(0, "exactly as many as are reserved")
 	s.launch(s.spec("b", 1))
 	beside(1, "one that was not planned there")
-	// A cloud may sell a machine beyond the reservation at its list price, or refuse it. Our driver, which counts
-	// machines, refuses it as transient, because the reservation soon has room again.
+	// A cloud may sell a machine beyond the reservation at its list price, or refuse it. Tradewind's
+	// driver counts machines and refuses it as transient, because the reservation soon has room again.
 	full := reserved("c", 1)
 	switch _, err := s.Cloud().Launch(s.ctx, full); {
 	case err == nil:

@@ -80,7 +80,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	return b, nil
 }
 
-// podFailurePolicy reads what follows a failure with some exit code.
+// podFailurePolicy reads the rules that choose the reaction to a failure by its exit code.
 func (r *reader) podFailurePolicy(b *batch, n *yaml.Node) error {
 	return readInto(r, n, fields[*batch]{
 		"rules": func(b *batch, n *yaml.Node) error {
@@ -128,7 +128,7 @@ func (r *reader) failureRule(b *batch, n *yaml.Node) error {
 		return r.Fault(n, "only the operator In is supported", "name the exit codes")
 	case action == "FailJob":
 		x.Action = dag.Abort
-	case action == "Ignore": // is tried again without counting
+	case action == "Ignore": // tried again, but not counted
 		x.Action, x.Limit = dag.RestartGang, jobtext.MaxRetries
 	default:
 		x.Action = dag.RestartGang

@@ -72,9 +72,9 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 // maxVariables limits the variables of a container, because each is compared with all others.
 const maxVariables = 2_000
 
-// addVariable adds a variable to a container; it replaces one of the same name. The value of a secret is stored
-// separately, with StateSecret. A variable with the name of a secret that the caller gives is rejected later, when
-// the whole file has been read.
+// addVariable adds a variable to a container, in place of one with the same name. The value of a secret is kept apart
+// from the job (see dag.Job.AddSecretValue). A name that is also a secret of the caller is rejected after the whole
+// file has been read.
 func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.Value, secret bool,
 	stated string) error {
 	if secret && stated != "" {

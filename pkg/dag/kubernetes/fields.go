@@ -58,7 +58,7 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// within adds an element to the path for the time of do, so that warnings name the field.
+// within adds an element to the path while do runs, so that warnings name the field.
 func (r *reader) within(element string, do func() error) error {
 	r.path = append(r.path, element)
 	err := do()

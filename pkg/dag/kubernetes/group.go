@@ -36,17 +36,17 @@ type role struct {
 type group struct {
 	name  string
 	roles []*role
-	// array is set if the pods are independent: each may start, and be tried again, separately.
+	// independent is set if each pod may start, and be tried again, separately.
 	independent bool
 	// jobsInName is set if pods are named ROLE-JOB-POD instead of ROLE-POD.
 	jobsInName bool
 	// domain is the domain in which pods find each other; their names work with and without it. "-" means that they
 	// do not find each other by name.
 	domain string
-	// ends are the roles whose end ends the work of all. If it is set, each role is a separate task, and the other
-	// tasks are ended then.
+	// ends are the roles whose end ends the work of all. If it is set, each role is a separate task,
+	// and the other tasks are ended when a role in ends has ended.
 	ends []string
-	// of is the group of which this is one role; nil for a whole group.
+	// gang is the group of which this is one role; nil for a whole group.
 	gang *group
 	// hostfiles is set if each role gets a file with its names: Volcano's /etc/volcano/ROLE.host.
 	hostfiles bool

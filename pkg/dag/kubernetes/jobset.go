@@ -114,7 +114,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 	return s, nil
 }
 
-// setRule reads what follows the failure of a job of a set. By default the set restarts.
+// setRule reads the reaction to the failure of a job of a JobSet. By default the whole set restarts.
 func (r *reader) setRule(s *jobSet, n *yaml.Node) error {
 	action, limited := "", false
 	limits := func(*jobSet, *yaml.Node) error { limited = true; return nil }

@@ -222,8 +222,8 @@ func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 	return docs, all.Err()
 }
 
-// head reads the fields that every object has. It returns nil for an object of an unknown kind, and an object with its
-// readable fields for other faults.
+// head reads the fields that every object has. It returns nil for an object of an unknown kind. For other faults, it
+// also returns the object with the fields that it could read.
 func (r *reader) head(n *yaml.Node) (*document, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -373,7 +373,7 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	return firstOf(r.sameAsFirst(d.node), func() error { return r.addGroups(groups) })
 }
 
-// once refuses a second object of a kind with the same name, which a cluster would take for the first one.
+// once refuses a second object with the same kind and name, because a cluster would replace the first one.
 func (r *reader) once(d *document) error {
 	key := d.kind + " " + d.meta.namespace + "/" + d.meta.name
 	if d.meta.name == "" {
@@ -452,7 +452,8 @@ func (r *reader) setQueueFromLabels(m *metadata) error {
 	return nil
 }
 
-// setQueue sets the queue of the workload. The cluster's default queue means ours.
+// setQueue sets the queue of the workload. The name of the cluster's default queue means the default queue of
+// Tradewind.
 func (r *reader) setQueue(name string, n *yaml.Node) error {
 	if name == "default" || name == "" {
 		return nil

@@ -53,8 +53,8 @@ func (r *reader) keepPodGroup(d *document) error {
 	return nil
 }
 
-// inPodGroup adds a pod to the PodGroup that it names, whose queue and priority are also those of the pod. It returns
-// false if it names none of the file.
+// inPodGroup adds a pod to the PodGroup that it names, and gives it the queue and priority of the PodGroup. It
+// returns false if the pod names no PodGroup of the file.
 func (r *reader) inPodGroup(d *document, pod *role) (in bool, err error) {
 	for _, name := range []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"} {
 		if g := r.referenced.podGroups[d.meta.annotations[name]]; g != nil {

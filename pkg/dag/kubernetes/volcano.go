@@ -284,8 +284,8 @@ func (r *reader) policies(v *volcano, n *yaml.Node, task string, on *[]dag.React
 	})
 }
 
-// endPolicy reads a policy that ends the job: after a failure of a pod, maybe with some exit code, it is aborted. A
-// task that has failed ends the job in any case.
+// endPolicy reads a policy that aborts the job after a failure of a pod, or after one with a certain exit code. A
+// task that has failed for good ends the job even without a policy.
 func (r *reader) endPolicy(n *yaml.Node, events []string, action string, code int, on *[]dag.Reaction) error {
 	abort := dag.Reaction{Event: dag.PodFailed, Action: dag.Abort}
 	if code > 0 {

@@ -214,8 +214,8 @@ func (r *reader) onlyArrays(_ *dag.Task, n *yaml.Node) error {
 	return nil // already read by arrayOf
 }
 
-// copyMembers makes the members of an array after the first, which is the task that was just read. Its edges begin at
-// an index, and its marks at another.
+// copyMembers makes the other members of an array as copies of the first, which was just read. edges and marks are
+// the indexes of the first member's first edge and first mark.
 func (r *reader) copyMembers(first, edges, marks int) error {
 	a, j := r.parts[first].array, r.job
 	a.First = first

@@ -73,18 +73,18 @@ type reader struct {
 	links   []link     // parallel to job.Edges
 	edgeOf  []int32    // by task: the last edge from it, valid if it goes to current
 	marks   []dag.Mark // of the alternatives being read
-	// of the alternatives that are services
+	// the marks of those alternatives that are services
 	serviceMarks []dag.Mark
 	spark        *yaml.Node // the spark of the current task, and the executors
 	executors    *yaml.Node
 	files        []dag.Mark // of the workdir and inputs of the task being read
 	shares       *yaml.Node // the share of the current task, if it is true there
-	// whether the current task, or defaults, say if tasks share machines
+	// whether the current task has the field share, and whether defaults has it
 	saysShare, defaultsSayShare bool
-	// the time and nodes of the current task, and those of defaults
+	// the fields time and nodes of the current task, and those of defaults
 	time, defaultTime, nodes, defaultNodes *yaml.Node
 	objective, weights                     *yaml.Node // of the job
-	// the tasks of which the file does not say if they share machines
+	// the tasks for which the file does not set share
 	silent map[int]bool
 
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins

@@ -73,7 +73,7 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]taskPart, error) {
 	return parts, nil
 }
 
-// whole returns the name of the file's task of which the part is one of several; "" if the part is the whole task.
+// whole returns the name of the file's task to which the part belongs, or "" if the part is the whole task.
 func (p *taskPart) whole() string {
 	if p.task != nil {
 		return p.task.Key

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// The checks search the text of a script for commands that would have another result here, because the script is not
-// run yet. They also find a text that only looks like such a command, for example in a here-document; then the user
-// renames it.
+// A script is checked before it runs. So the checks can only search its text for commands that would have another
+// result here. They also find text that only looks like such a command, for example in a here-document. The user can
+// then rename it.
 
 var (
 	comment  = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
@@ -21,11 +21,11 @@ var (
 	assigned = regexp.MustCompile(`\b(SLURM[A-Z]*_[A-Z0-9_]+)=`)
 )
 
-// programs are those of Slurm, which need its cluster. srun and scontrol show hostnames exist here.
+// programs are Slurm's programs that need its cluster. Of these, the prelude provides only scontrol show hostnames.
 var programs = []string{"sbatch", "salloc", "squeue", "sacct", "sacctmgr", "scancel", "sinfo", "sbcast", "sattach",
 	"sstat", "sprio", "sshare", "sreport", "strigger", "sgather", "scontrol"}
 
-// command matches one of them where a command begins.
+// command matches one of the programs at the beginning of a command.
 var command = regexp.MustCompile(`(?m)` + begin + `(` + strings.Join(programs, "|") +
 	`)(?:[ \t]+([^\n;&|]*))?(?:[\n;&|)]|$)`)
 
@@ -86,8 +86,8 @@ func (r *reader) warnPrograms(script, text string) {
 	}
 }
 
-// warnMissing warns about parts that the script uses and will not find: modules, and variables that Slurm sets and that
-// are not set here.
+// warnMissing warns about things that the script uses but that do not exist here: modules, and variables that only
+// Slurm sets.
 func (r *reader) warnMissing(script string, nodes int) {
 	text := withoutComments(script)
 	if m := modules.FindStringSubmatchIndex(text); m != nil {

@@ -139,9 +139,9 @@ const nodeVariables = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAM
 	`|HYDRA_(HOST_FILE|LAUNCHER_EXEC)|OMPI_MCA_(orte_default_hostfile|plm_rsh_agent|(oob|btl)_tcp_if_include)` +
 	`|HOROVOD_GLOO_IFACE`
 
-// variables prints the exported variables as quoted arguments of env, except those of the node and those that the task
-// got from the job. The other nodes have the latter already, so the task's secrets are in no command line, which other
-// users of a machine could read.
+// variables prints the exported variables as quoted arguments of env. It omits the variables of the node, and those
+// that the task got from the job. The other nodes already have the latter, and they may be secrets, which other users
+// of a machine could read on a command line.
 const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
   for (name in ENVIRON) if (name !~ /^(` + nodeVariables + `)$/) {
     value = ENVIRON[name]

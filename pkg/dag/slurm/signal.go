@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// warning is the signal that a script gets before its time limit; no name is none.
+// warning is the signal that a script gets before its time limit. An empty name means no signal.
 type warning struct {
 	name   string // USR1, or a number
 	before time.Duration
@@ -59,8 +59,9 @@ func (r *reader) warnOfSignal(script string) {
 	}
 }
 
-// shell returns the shell code that sends the signal before the time limit, to the script or, by srun, to the programs
-// of its steps. The script does not wait for it: it is no child of its shell.
+// shell returns the shell code that sends the signal before the time limit, to the script or, by srun, to the
+// programs of its steps. The process that sends it is not a child of the script's shell, so the script never waits
+// for it.
 func (w warning) shell(limit time.Duration) string {
 	wait := max(limit-w.before, 0).Seconds()
 	switch {

@@ -29,7 +29,7 @@ type stepOption struct {
 	set string
 	// effect describes an option that is ignored: it has no effect on the result.
 	effect string
-	// why and instead refuse it: it would change the result.
+	// why is set for an option that is refused, because it would change the result. instead says what to write.
 	why, instead string
 	// check returns the reason for which a value is refused, and the text to write instead. The shell code refuses
 	// the same values.
@@ -83,7 +83,7 @@ func allSteps() (all []stepOption) {
 	return append(all, refusedSteps()...)
 }
 
-// checkedSteps are the options of which some values are done and others are refused.
+// checkedSteps are the options that are supported with some values and refused with others.
 func checkedSteps() []stepOption {
 	only := func(why, instead string, values ...string) func(string) (string, string) {
 		return func(value string) (string, string) {
@@ -332,8 +332,8 @@ func stepArguments(words []string) (found []stepArgument) {
 	return found
 }
 
-// closes returns the end of the quote or expansion that c opens after the character before, or 0 if it opens none. top
-// is the end of the quote or expansion around it.
+// closes returns the character that ends the quote or expansion that c opens, or 0 if c opens none. before is the
+// character before c, and top ends the quote or expansion around c.
 func closes(before, c, top rune) rune {
 	switch {
 	case c == '\'' || c == '"' || c == '`':

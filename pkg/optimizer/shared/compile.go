@@ -64,7 +64,8 @@ type problem struct {
 	holds [][]need
 	// hours[k][t] is the run time of task t on kind k.
 	hours [][]float64
-	// moves[p][q] is the time and price of a GiB from an instance in place p to another in place q.
+	// moveHours[p][q] and moveUSD[p][q] are the time and price of moving a GiB from an instance in place p to another
+	// one in place q. moveBack is the transpose of moveHours.
 	moveHours, moveBack, moveUSD [][]float64
 	egress                       bool // some move of some edge costs money
 	// shortest[t] is the run time on the fastest kind that fits; tail[t] is the least time from the end of t to the

@@ -21,7 +21,7 @@ type searcher struct {
 	cache   []arrivals
 	cached  []bool
 	paid    []float64 // by place, the cost of moves of the task in choose; negative if not known
-	blink   float64   // the share of places that is overlooked
+	blink   float64   // the share of places that choose skips at random
 	pool    []int32   // the kinds of which new instances may be opened
 	tried   []int32   // those of them that recreate tries
 	enough  float64   // the score with which the search ends
@@ -59,7 +59,7 @@ func (s *searcher) countKinds(f *fleet) {
 	}
 }
 
-// place is a possible place for a task.
+// offer is a possible place for a task: an instance, or a new instance of a kind.
 type offer struct {
 	instance int32 // or unset: a new one
 	kind     int32

@@ -2,10 +2,10 @@ package shared
 
 import "math"
 
-// anywhere is a number of points for fit that it never reaches.
+// anywhere is the value of most with which fit never gives up.
 const anywhere = 1 << 40
 
-// scanned is the number of points per step.
+// scanned is the number of points that count as one step of the search.
 const scanned = 8
 
 // point is a time at which the load of an instance changes. The load holds until the next point; before the first and
@@ -27,9 +27,9 @@ func later(from, hours float64) float64 {
 	return to
 }
 
-// fit returns the earliest time from `from` on at which an instance has room for hours, and the index of the last
-// point at or before it, -1 if there is none. It gives up after a number of points; left is how many more it would
-// have looked at, negative if it gave up.
+// fit returns the earliest time, not before from, at which an instance has room for the given hours. before is the
+// index of the last point at or before that time, -1 if there is none. fit looks at no more than most points. left is
+// how many of them remain; it is negative if fit gave up.
 func (l timeline) fit(from, hours float64, holds, has need, most int) (at float64, before, left int) {
 	i := l.before(from)
 	room := need{has[0] - holds[0], has[1] - holds[1], has[2] - holds[2]}

@@ -7,13 +7,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 )
 
-// corrections has the accelerators of machine types for which the sources have none, or the wrong one: they derive
-// them from fields that clouds fill in for GPUs only, list Trainium as Inferentia, and count a fraction of an MI25 as
-// one. Without corrections, such machines would be offered as machines without accelerators.
+// corrections has the right accelerators of machine types for which the sources have none or the
+// wrong one. Without it, such machines would be offered as machines without accelerators. The
+// sources derive accelerators from fields that clouds fill in for GPUs only, list Trainium as
+// Inferentia, and count a fraction of an MI25 as one.
 //
-// Source: the clouds' descriptions of the instance families: EC2 Trn1, Trn1n,
-// Trn2, DL1, VT1, F1, F2; Azure NP, NVv4, NGads V620, NVads V710 v5, ND MI300X v5,
-// ND GB200 v6.
+// Source: the clouds' descriptions of the instance families: EC2 Trn1, Trn1n, Trn2, DL1, VT1, F1,
+// F2; Azure NP, NVv4, NGads V620, NVads V710 v5, ND MI300X v5, ND GB200 v6.
 var corrections = map[string]map[string]accel.Spec{
 	"aws": {
 		"trn1.2xlarge":   {Name: "Trainium", Count: 1},

@@ -41,8 +41,9 @@ func (p *Place) Prefix() string {
 	return p.Cloud + "/" + p.Region + "/" + p.Zone + "/"
 }
 
-// Machine is a machine type as one cloud sells it. A type that differs between regions, like c4.large in its EMR
-// surcharge, is several machines, so that everything but price, place and interruption belongs to the machine.
+// Machine is a machine type as one cloud sells it. Only price, place and interruption are outside
+// of it. So a type that differs between regions, like c4.large in its EMR surcharge, is several
+// machines.
 type Machine struct {
 	Cloud        string
 	InstanceType string

@@ -45,8 +45,8 @@ func FieldsOf(t *testing.T, name, page string, file func(Field) string, parse Pa
 	return readFields(t, name)
 }
 
-// Effects is Fields for a tool some of whose fields change nothing here. without returns the file without the field: a
-// field that is done must change the job.
+// Effects is Fields for a tool some of whose fields have no effect here. without returns the file
+// without the field. Reading a field that the table marks as done must change the job.
 func Effects(t *testing.T, page string, file, without func(Field) string, parse Parse) {
 	t.Helper()
 	check(t, "", page, func(f Field) string {

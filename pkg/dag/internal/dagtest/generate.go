@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// The generators of valid jobs for property tests.
+// The generators of valid jobs for property tests. genName also generates names that YAML reads as
+// other types.
 
-// genName generates names, some of which YAML would read as other types.
 // addArray adds an array whose members are like a task.
 func addArray(t *rapid.T, j *dag.Job, task dag.Task) {
 	a := dag.Array{Name: task.Name, First: len(j.Tasks), MaxParallel: rapid.IntRange(0, 2).Draw(t, "maxParallel")}

@@ -36,7 +36,7 @@ type reader struct {
 // daxMaxAttributes limits the attributes of one element, because each is compared with all others.
 const daxMaxAttributes = 100
 
-// Parse is ParseContext without an end.
+// Parse is ParseContext with a context that never ends.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	return ParseContext(context.Background(), name, data)
 }
@@ -44,7 +44,8 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 // ParseContext reads an abstract workflow in Pegasus DAX 2 or 3. data is the unpacked text. The jobs become stand-ins,
 // because their programs are only in the catalogues of the original site. It stops when the context ends.
 func ParseContext(ctx context.Context, name string, data []byte) (*dag.Job, error) {
-	// The decoder reads byte by byte from a bufio.Reader, and only in steps from the text.
+	// The decoder reads single bytes. The bufio.Reader makes it call the reader that checks the context
+	// only for blocks.
 	r := &reader{dec: xml.NewDecoder(bufio.NewReader(stopping.Reader(ctx, data)))}
 	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
 		return fmt.Sprintf("adag/child[%d]/parent/@ref", d.Index)
@@ -173,7 +174,8 @@ func (r *reader) elements(each func(xml.StartElement) error) error {
 	}
 }
 
-// leave skips the rest of an element with a fault, whose parent has a depth. It returns false if the file ends there.
+// leave skips the rest of an element that has a fault. depth is that of its parent. It returns
+// false if the file ends.
 func (r *reader) leave(depth int) bool {
 	for r.depth > depth {
 		t, err := r.token()
@@ -278,7 +280,7 @@ func (r *reader) readFile(e xml.StartElement) error {
 	name, pos := daxFile(e), r.pos
 	return r.elements(func(e xml.StartElement) error {
 		if e.Name.Local == "pfn" {
-			// A plan cannot use URLs that cannot be read.
+			// URLs that the agent cannot read are ignored.
 			if url := attribute(e, "url"); strings.Contains(url, "://") && jobtext.CheckURI(url) == nil {
 				if err := jobtext.CheckText(name); err != nil {
 					return fault.At(pos, fault.Within("adag/file/@name", err))

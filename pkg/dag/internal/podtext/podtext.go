@@ -171,8 +171,9 @@ type Variable struct {
 	Given  bool // set at submission for the whole task; it overrides all others of its name
 }
 
-// MaxExpanded limits a text that Expand returns, in bytes: variables that contain each other twice would double with
-// each. A longer text is cut, and is too long for a script.
+// MaxExpanded limits a text that Expand returns, in bytes. Otherwise, if each variable contained
+// the one before twice, the text would double with each variable. A longer text is cut, and is too
+// long for a script.
 const MaxExpanded = 1 << 20
 
 // Size returns about the size of the text of a value, in bytes.

@@ -341,9 +341,9 @@ func lastElement(s string) string {
 	return s[strings.LastIndexByte(s, '/')+1:]
 }
 
-// filled is expand for a text that names data. An error names the variables without a value, because they are the cause
-// of a path that cannot exist: those that are declared without a value in a local path, empty ones if nothing else is
-// left, and unknown ones in the name of a bucket.
+// filled is expand for a text that names data. If the named data cannot exist, the error names the
+// variables that cause it: in a local path, those declared without a value; in the name of a
+// bucket, unknown ones; in any text, empty ones if nothing else is left.
 func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, error) {
 	out := r.expand(t, n, field, s)
 	local := !strings.Contains(out, "://")

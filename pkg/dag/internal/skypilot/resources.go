@@ -173,7 +173,8 @@ const supportedClouds = "aws, gcp, azure, lambda and kubernetes are"
 
 func unsupportedCloud(name string) string { return "the cloud " + name + " is not supported" }
 
-// elsewhere reports whether SkyPilot knows a cloud in which Tradewind cannot buy machines.
+// elsewhere reports whether a cloud is one that SkyPilot knows, but on which Tradewind cannot buy
+// machines.
 func elsewhere(cloud string) bool {
 	return slices.Contains([]string{"ibm", "oci", "runpod", "vast", "nebius", "fluidstack", "cudo", "paperspace",
 		"vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "do", "shadeform", "yotta", "slurm", "ssh"}, cloud)
@@ -540,8 +541,8 @@ func (r *reader) readChoice(
 // awsZone matches a zone as AWS names it in an account, and its region.
 var awsZone = regexp.MustCompile(`^([a-z]{2}(?:-[a-z]+)+-[0-9])[a-z]$`)
 
-// zoneOfAccount replaces the name of an AWS zone with its region: AWS gives the zones of a region other names in each
-// account, so that the broker names them by their ID.
+// zoneOfAccount replaces the name of an AWS zone with its region. AWS gives zones different names
+// in each account, so the broker identifies them by their IDs.
 func (r *reader) zoneOfAccount(c *skyChoice) error {
 	m := awsZone.FindStringSubmatch(c.Zone)
 	if m == nil || c.Cloud != "" && c.Cloud != "aws" {
@@ -638,9 +639,9 @@ func (r *reader) markAlternative(t *skyTask, c *skyChoice, a skyAccelerator, pos
 // memoryPerCPU is SkyPilot's default ratio of memory to vCPUs, in GiB.
 const memoryPerCPU = 4
 
-// skyDefaults sets SkyPilot's default for each field that is missing: on-demand machines; and for machines without
-// accelerators that are not named, 8 vCPUs if there is no memory either, 4 GiB for each vCPU, and x86 processors, which
-// are those of SkyPilot's default machine types.
+// skyDefaults sets SkyPilot's default for each missing field. Machines are on-demand. A machine
+// without accelerators and without a named type gets 8 vCPUs if there is no memory either, 4 GiB
+// for each vCPU, and an x86 processor. SkyPilot's default machine types have such processors.
 func skyDefaults(c skyChoice) dag.Resources {
 	res := c.Resources
 	if res.Market == "" {

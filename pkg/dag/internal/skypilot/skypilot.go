@@ -290,7 +290,8 @@ func (r *reader) ignored(field, why string) func(*skyTask, *yaml.Node) error {
 	}
 }
 
-// refused returns a function that refuses a field, because the work would differ without it.
+// refused returns a function that refuses a field, because ignoring it would change the work of the
+// task.
 func (r *reader) refused(why, instead string) func(*skyTask, *yaml.Node) error {
 	return func(_ *skyTask, n *yaml.Node) error { return r.Fault(n, why, instead) }
 }

@@ -25,8 +25,8 @@ type jsonReader struct {
 	// broken is set after an error with which nothing more can be read.
 	broken bool
 
-	// The line of offset seenTo and the offset of that line, so that a position takes the time of the text since the
-	// previous position, also in a file of one line.
+	// seenLine is the line of offset seenTo, and lineStart the offset of that line. So a new position
+	// only needs a scan of the text after the previous position, even in a file of one line.
 	seenTo, seenLine, lineStart int
 }
 

@@ -62,7 +62,7 @@ type wfRecord struct {
 	timed                  bool
 }
 
-// Parse is ParseContext without an end.
+// Parse is ParseContext with a context that never ends.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	return ParseContext(context.Background(), name, data)
 }
@@ -224,7 +224,7 @@ func (r *reader) useFile(task int, f wfUse) error {
 func (r *reader) forTask() members {
 	t := &r.task
 	known := r.forRecord(&t.measured)
-	// Each member of a task updates its position, so it is known as soon as one has been read.
+	// Each member sets the position of its task, so the position is known after the first member.
 	text := func(to *string) func() error {
 		return func() (err error) {
 			*to, err = r.text()

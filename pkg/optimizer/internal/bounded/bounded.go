@@ -29,8 +29,8 @@ type Search struct {
 	// is the deadline.
 	ByTime bool
 	Limit  float64
-	// within is the makespan from which on a plan misses the deadline; 0 means that of Limit. ceiling is the cost
-	// from which on no plan is worth finding; 0 means none.
+	// within is the makespan from which on a plan misses the deadline; if 0, it follows from Limit. ceiling is the
+	// cost from which on no plan is worth finding; 0 means none.
 	within, ceiling float64
 	// Floor is a lower bound of the cost of all plans.
 	Floor float64
@@ -50,9 +50,9 @@ type Search struct {
 	// narrowed.
 	begun  int64
 	rooted float64
-	// roundings are searches with rounded times. steps is the number of steps of the last one, and roundWork the work
-	// that all took. coarse means that this search is itself a rounding. offered is the cost of its best plan when it
-	// was last passed on.
+	// roundings are searches with rounded times. steps is the number of time steps of the last one, and roundWork the
+	// work of all of them. coarse means that this search is itself a rounding. offered is the cost of its best plan
+	// when that plan was last passed to the original search.
 	roundings []*rounding
 	steps     int
 	roundWork int64

@@ -59,7 +59,7 @@ func (p *Prober) begin(th search.Thresholds) {
 	}
 }
 
-// probeNext probes half way between the proven bound and the lowest undecided cut.
+// probeNext probes a deadline half way between the proven bound and the lowest undecided cut.
 func (s *Search) probeNext() {
 	p, begun := &s.Probes, s.Meter.Work
 	lower := s.Lower
