@@ -1367,7 +1367,7 @@ class QueueQuota(BaseModel):
     )
     closed: bool | None = None
     """
-    Whether it admits nothing
+    If true, the queue admits no tasks; running ones continue
     """
     description: Annotated[str | None, Field(max_length=1024)] = None
     """
