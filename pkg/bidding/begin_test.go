@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// tidal is a market whose price alternates between cheap and dear, hours each.
+// tidal is a market whose price alternates between cheap and dear, for some hours each.
 func tidal(cheap, dear float64, turns int) *market.Online {
 	prices := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -109,7 +109,7 @@ func drawLive(t *rapid.T) bidding.LiveTask {
 	return l
 }
 
-// TestBeginMatchesEnumeration compares the table with the lowest expected cost over all courses of action,
+// TestBeginMatchesEnumeration compares the table with the lowest expected cost over all possible decisions,
 // with every price path and decision enumerated.
 func TestBeginMatchesEnumeration(t *testing.T) {
 	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value is interpolated

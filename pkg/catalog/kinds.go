@@ -13,9 +13,9 @@ import (
 // In a snapshot, reserved capacity is a JSON array, preceded by its length. Each element has a
 // number, "kind", for the features that a reader must know to count the capacity correctly:
 //
-// 	0, which is omitted: machines of one type
-// 	1: a commitment in machines, vCPUs, memory and USD per hour
-// 	2: a commitment that also has normalised units
+//	0, which is omitted: machines of one type
+//	1: a commitment in machines, vCPUs, memory and USD per hour
+//	2: a commitment that also has normalised units
 //
 // If readers of these kinds would count a new feature wrong, give the feature the next number and a
 // line in this list. A reader skips elements of unknown kinds, and copies them to the snapshots

@@ -236,7 +236,7 @@ func openMemory(t *testing.T, s bustest.Setup) bus.Bus {
 
 const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that must fail
 
-// TestBrokenDriver runs the suite in a process of its own, in which it must fail. In other processes it is skipped.
+// TestBrokenDriver runs the suite in a separate process, in which it must fail. In other processes it is skipped.
 func TestBrokenDriver(t *testing.T) {
 	name := os.Getenv(defect)
 	if name == "" {

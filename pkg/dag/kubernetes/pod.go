@@ -269,7 +269,7 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		"restartPolicy": func(_ *container, n *yaml.Node) error {
 			s, err := r.Text(n)
 			if err == nil && s == "Always" && before {
-				return r.Fault(n, "is a sidecar container: a task has only one container", "")
+				return r.Fault(n, "is a sidecar container: a task has only one container", "run both with one command")
 			}
 			if err == nil {
 				r.warn(n, notActedOn)

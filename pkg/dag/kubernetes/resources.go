@@ -155,7 +155,7 @@ func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
 		return nil
 	case "kubernetes.io/os", "beta.kubernetes.io/os":
 		if s != "linux" {
-			return fault.New("machines run Linux", "")
+			return fault.New("is not supported: machines run Linux", "write linux")
 		}
 		return nil
 	case "cloud.google.com/gke-accelerator",

@@ -32,7 +32,8 @@ func readDependency(r *reader, s string) error {
 		switch kind {
 		case "singleton":
 			if named {
-				return fault.New("singleton names no jobs", "")
+				return fault.New("singleton cannot name a job",
+					"write singleton alone; it waits for scripts of the same name")
 			}
 		case "afterok", "aftercorr":
 			if d.jobs = strings.Split(rest, ":"); slices.Contains(d.jobs, "") {

@@ -184,7 +184,7 @@ func (r *reader) options(words []string) error {
 		}
 		if r.name = "--" + name; o.needs && !given {
 			if i++; i == len(words) {
-				all.Add(fault.Within(r.name, fault.New("has no value", "")))
+				all.Add(fault.Within(r.name, fault.New("has no value", "add the value after a space or =")))
 				return all.Err()
 			}
 			value = words[i]
@@ -239,7 +239,7 @@ func split(line string) (words []string, err error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fault.New("a quote is not closed", "")
+		return nil, fault.New("a quote is not closed", "add the closing quote on this line")
 	}
 	if in {
 		words = append(words, word.String())

@@ -57,7 +57,7 @@ func NewLagrangian(inst *problem.Instance, th search.Thresholds) *Lagrangian {
 // flow is a mixture of paths through the dependency graph: the amount that goes through each task and along each
 // edge. The time of every path is at most the makespan. So the same is true for a mixture of paths, in every plan:
 //
-// 	Σ task[t]·hours(t) + Σ edge[e]·transfer(e)  ≤  makespan
+//	Σ task[t]·hours(t) + Σ edge[e]·transfer(e)  ≤  makespan
 //
 // This turns the maximum over exponentially many paths in equation 2 into a sum, which can be added to the costs.
 type flow struct {
