@@ -239,7 +239,7 @@ func mapOf[T any](r *policyReader, n *yaml.Node, read func(*yaml.Node) (T, error
 	return out, nil
 }
 
-// bounded reads a list of at most most entries.
+// bounded reads a list. most is the maximum number of entries.
 func (r *policyReader) bounded(n *yaml.Node, most int, each func(i int, n *yaml.Node) error) error {
 	if n.Kind == yaml.SequenceNode && len(n.Content) > most {
 		return r.Fault(n, fmt.Sprintf("must be a list of at most %d", most), "")

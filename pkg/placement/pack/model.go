@@ -96,7 +96,7 @@ func (s scale) demand(x int64) int32 {
 	if s.strict && x%fractionOf != 0 {
 		n++
 	}
-	return int32(min(n, maxScaled+1)) //nolint:gosec // at most most + 1
+	return int32(min(n, maxScaled+1)) //nolint:gosec // at most maxScaled + 1
 }
 
 // scaleOf returns the coarsest unit in which the points [begin, end) are exact, or the finest that fits 32 bits.
