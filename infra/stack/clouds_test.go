@@ -13,14 +13,20 @@ import (
 func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 	return func(c *Config) {
 		c.Clouds = settings
-		for name := range settings {
-			file := filepath.Join(c.code(cloudPrefix+name), "bootstrap")
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				tb.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
-				tb.Fatal(err)
-			}
+		binaries(tb, c)
+	}
+}
+
+// binaries creates the files of all functions of a configuration.
+func binaries(tb testing.TB, c *Config) {
+	tb.Helper()
+	for _, fn := range c.functionNames() {
+		file := filepath.Join(c.code(fn), "bootstrap")
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(fn), 0o600); err != nil {
+			tb.Fatal(err)
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (d *deployment) addKeys() {
 	if d.mounts != nil {
 		data = append(data, d.mounts)
 	}
+	data = append(data, d.sparkRoles...)
 	d.keyPolicy("DataKeys", data,
 		allowIf("Data", []string{"kms:Decrypt", "kms:GenerateDataKey"}, via("s3"), d.KMSKeys...))
 	secrets := []awsiam.IRole{d.roles[fnAPI], d.roles[events.FnSubmit]}

@@ -22,6 +22,7 @@ func TestLintersPass(t *testing.T) {
 	synthesise(t, func(c *Config) {
 		c.Out, c.DataBuckets = out, []string{"imagenet-mini"}
 		c.Account, c.Region, c.Regions = "111122223333", "us-east-1", []string{"eu-west-1"}
+		managed(t, "emr", "emr-serverless")(c)
 	})
 	paths, err := filepath.Glob(filepath.Join(out, "*.template.json"))
 	if err != nil || len(paths) != 2 {

@@ -135,7 +135,7 @@ func (d *deployment) addEMR() {
 		Regions: append([]string{*d.stack.Region()}, d.Regions...),
 	}))
 	nodes := d.serviceRole(roleEMRNodes, "ec2.amazonaws.com", d.dataPolicy())
-	d.keepOut(nodes)
+	d.sparkRole(nodes)
 	awsiam.NewCfnInstanceProfile(d.stack, jsii.String("EmrNodesProfile"), &awsiam.CfnInstanceProfileProps{
 		InstanceProfileName: d.roleName(roleEMRNodes), Roles: &[]*string{nodes.RoleName()},
 	})
@@ -156,7 +156,7 @@ func (d *deployment) addEMR() {
 // addEMRServerless adds the role of EMR Serverless's job runs, and lets the function use EMR Serverless (Service
 // Authorization Reference, "Amazon EMR Serverless"; EMR Serverless User Guide, "Tag-based access control").
 func (d *deployment) addEMRServerless() {
-	d.keepOut(d.serviceRole(roleSpark, "emr-serverless.amazonaws.com", d.dataPolicy()))
+	d.sparkRole(d.serviceRole(roleSpark, "emr-serverless.amazonaws.com", d.dataPolicy()))
 	applications := d.anyRegion("emr-serverless", *d.stack.Account(), "/applications/*")
 	role := d.roles[fnCloudAWS]
 	role.AddToPolicy(allowIf("RequestApplication", []string{"emr-serverless:CreateApplication", "emr-serverless:TagResource"},
@@ -199,8 +199,9 @@ func (d *deployment) serviceRole(part, service string, rights policies.Document)
 	})
 }
 
-// keepOut denies the role of Spark's applications the broker's own objects in the work bucket.
-func (d *deployment) keepOut(role awsiam.Role) {
+// sparkRole denies a role of Spark's applications the broker's own objects in the work bucket.
+func (d *deployment) sparkRole(role awsiam.Role) {
+	d.sparkRoles = append(d.sparkRoles, role)
 	var own []*string
 	for _, prefix := range []string{prefixAgent, prefixEvents, prefixLogs, prefixCatalog, prefixPolicy, prefixPacks} {
 		own = append(own, jsii.String(*d.work.BucketArn()+"/"+prefix+"*"))

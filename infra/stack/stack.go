@@ -44,6 +44,8 @@ type deployment struct {
 	functions map[string]awslambda.IFunction
 	roles     map[string]awsiam.Role
 	mounts    awsiam.Role // lent to machines; nil without named buckets
+	// sparkRoles are the roles of applications on managed services of AWS.
+	sparkRoles []awsiam.IRole
 }
 
 // Synthesise writes the cloud assembly.

@@ -199,7 +199,7 @@ func (c *Client) roundTrip(ctx context.Context, what call) (a answer, err error)
 		return a, c.fail(cloud.Transient, codeBadMessage, err)
 	}
 	if f := a.Failure; f != nil {
-		return answer{}, f.error(c.name)
+		return answer{Managed: a.Managed}, f.error(c.name)
 	}
 	return a, nil
 }
@@ -244,7 +244,7 @@ func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	}
 	out, err := s.do(ctx, in)
 	if err != nil {
-		out = answer{Failure: failed(err)}
+		out = answer{Failure: failed(err), Managed: out.Managed}
 	}
 	return json.Marshal(out)
 }

@@ -78,10 +78,10 @@ func (s *Service) Name() string { return s.service }
 func (s *Service) roundTrip(ctx context.Context, op string, args serviceCall) (serviceAnswer, error) {
 	args.Service = s.service
 	a, err := s.cloud.roundTrip(ctx, call{Op: op, Managed: &args})
-	if err != nil || a.Managed == nil {
+	if a.Managed == nil {
 		return serviceAnswer{}, err
 	}
-	return *a.Managed, nil
+	return *a.Managed, err // with the state of the place if only the run is missing
 }
 
 // Create implements service.Service.

@@ -158,7 +158,7 @@ type Service interface {
 	// Invalid, with CodeEnded; one that is not ready yet may refuse as Throttled.
 	Submit(ctx context.Context, at Place, app App) (Run, error)
 	// Watch returns the state of a place and of a run in it; without a name of a run, that of the place alone. A run
-	// that does not exist is Lost if the place has ended, else Invalid, with CodeNoRun.
+	// that does not exist is Lost if the place has ended, else Invalid, with CodeNoRun and the state of the place.
 	Watch(ctx context.Context, at Place, run Run) (Place, Run, error)
 	// Log returns the log of a run; it is empty if the service has not written one.
 	Log(ctx context.Context, at Place, run Run) (Log, error)

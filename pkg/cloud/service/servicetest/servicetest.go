@@ -503,8 +503,9 @@ func failedApplication(s *suite) {
 	if _, next := s.wait(p, s.submit(p, s.App("next", Prints))); next.State != service.Succeeded {
 		s.Errorf("after a failed run: %+v", next)
 	}
-	if _, _, err := s.Service().Watch(s.ctx, p, service.Run{Name: "never"}); cloud.KindOf(err) != cloud.Invalid {
-		s.Errorf("watch of a run that does not exist: %v", err)
+	there, _, err := s.Service().Watch(s.ctx, p, service.Run{Name: "never"})
+	if cloud.KindOf(err) != cloud.Invalid || there.Name != p.Name || there.State != service.Ready {
+		s.Errorf("watch of a run that does not exist: %+v, %v", there, err)
 	}
 }
 
