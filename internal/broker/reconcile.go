@@ -30,14 +30,16 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	// up.
 	machines, listErr := b.machines(ctx)
 	errs := []error{listErr}
-	known := map[string]bool{}
+	if data.After == "" { // once in each run, and first: if much is broken, the walk may not end in its time
+		errs = append(errs, b.orphans(ctx, machines))
+	}
 	goOn := func(s span) events.Data { return events.BrokerReconcile{After: s.after, Until: s.until} }
 	jobs := span{data.After, data.Until}
 	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, jobs, goOn, func(u *txn.Unit, w *walked) error {
-		return b.reconcileJob(u, e.ID, w, machines, known)
+		return b.reconcileJob(u, e.ID, w, machines)
 	}))
-	if data.After == "" { // once in each run: records and machines that belong to no job
-		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID), b.expire(ctx, e.ID),
+	if data.After == "" { // once in each run: records that belong to no job
+		errs = append(errs, b.RemoveBuckets(ctx, e.ID), b.expire(ctx, e.ID),
 			b.ports.Store.Sweep(ctx, b.txns.Now()))
 	}
 	if err := errors.Join(slices.DeleteFunc(errs, b.isCloudFailure)...); err != nil {
@@ -87,12 +89,12 @@ func (b *Functions) machines(ctx context.Context) (attempt.Inventory, error) {
 	return all, errors.Join(errs...)
 }
 
-// orphans terminates machines without a record. The clusters in known have records.
-func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
+// orphans terminates machines without a record.
+func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory) error {
 	var errs []error
 	u := b.txns.NewUnit(ctx, events.FnReconcile)
 	for _, name := range slices.Sorted(maps.Keys(machines.Of)) {
-		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(machines.Of[name])), func(id string) bool { return known[id] })
+		ids := slices.Sorted(maps.Keys(machines.Of[name]))
 		keys := make([]store.Key, len(ids))
 		for i, id := range ids {
 			keys[i] = record.ClusterKey(id)
@@ -113,10 +115,9 @@ func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, kno
 	return errors.Join(errs...)
 }
 
-// reconcileJob checks one job and its clusters, and adds the clusters to known. For a job that only waits in its
+// reconcileJob checks one job and its clusters. For a job that only waits in its
 // queue it reads nothing more and emits nothing. It marks the queue for a session.
-func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines attempt.Inventory,
-	known map[string]bool) error {
+func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines attempt.Inventory) error {
 	var errs []error
 	if d := decideNudge(w, b.cfg, u.Now); len(d.Writes)+len(d.Emits) > 0 {
 		w.done++
@@ -148,7 +149,6 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 		}
 	}
 	for _, cl := range clusters {
-		known[cl.ID] = true
 		if attempt.Diagnose(cl, b.cfg, machines, u.Now) != attempt.RemedyNone {
 			w.done++
 			errs = append(errs, b.applyRemedy(u.Ctx, cause, cl.ID, machines))

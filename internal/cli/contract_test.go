@@ -97,7 +97,7 @@ tradewind catalog search: state gpu cpus memory cloud region zone instance-type 
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions cloud kms-keys data-buckets make-buckets secrets unproven-machines architecture log-days planner-memory keep-data agents-call keep alarms all-alarms announce webhook mail-from traces trace-headers policy profile endpoint-url source assembly assets output limit-machines limit-usd-per-hour
+tradewind deploy aws: diff destroy yes name region regions cloud services kms-keys data-buckets make-buckets secrets unproven-machines architecture log-days planner-memory keep-data agents-call keep alarms all-alarms announce webhook mail-from traces trace-headers policy profile endpoint-url source assembly assets output limit-machines limit-usd-per-hour
 tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage memory storage-class dry-run remove keep-data yes output keep limit-machines limit-usd-per-hour
 tradewind dashboard: port catalog endpoint state
 tradewind tes: port endpoint state

@@ -142,7 +142,8 @@ func (r *rented) Clean(_ context.Context, tell func(string)) error {
 	return nil
 }
 
-// The account has no stack. Destroy must nevertheless remove everything from the other clouds.
+// The account has no stack. Destroy must nevertheless remove everything from the other clouds, and report what it could
+// not see.
 func TestDestroyLeavesOtherClouds(t *testing.T) {
 	gpus := &rented{machines: []cloud.Machine{{ID: "m-1", State: cloud.Running}}}
 	serve := func(message []byte) ([]byte, error) {
@@ -161,8 +162,8 @@ func TestDestroyLeavesOtherClouds(t *testing.T) {
 	}
 	gpus.machines, steps = nil, nil
 	_ = target.Destroy(t.Context(), "tw", "tw")
-	if len(steps) != 2 || steps[0].Status != "unknown" || !strings.Contains(steps[0].Reason, "no key") ||
-		steps[1].Name != "SSH key tradewind-1" {
+	if len(steps) != 4 || steps[0].Status != "unknown" || !strings.Contains(steps[0].Reason, "no key") ||
+		steps[1].Name != "SSH key tradewind-1" || steps[2].What != "dataproc" || steps[3].What != "dataproc-serverless" {
 		t.Errorf("%+v", steps)
 	}
 }

@@ -30,6 +30,7 @@ type Settings struct {
 	KMSKeys       []string      // ARNs of the customer keys that encrypt volumes, data buckets and secrets
 	Regions       []string      // additional regions in which to buy machines
 	Clouds        []string      // additional clouds on which to buy: NAME:SETTINGS, as for driver.ParseSettings
+	Services      []string      // managed services of AWS that run Spark tasks
 	Announce      []string      // event types to put on the event bus; nil for the default of infra/
 	Webhook       string        // https URL for news
 	MailFrom      string        // sender of e-mail, verified in SES
@@ -158,7 +159,7 @@ func (s Settings) flags() []string {
 	for _, f := range []struct{ name, value string }{
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
 		{"make-buckets", strings.Join(s.MakeBuckets, ",")}, {"secrets", strings.Join(s.Secrets, ",")},
-		{"kms-keys", strings.Join(s.KMSKeys, ",")},
+		{"kms-keys", strings.Join(s.KMSKeys, ",")}, {"services", strings.Join(s.Services, ",")},
 		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook}, {"mail-from", s.MailFrom},
 		{"traces", s.Traces}, {"trace-headers", s.TraceHeaders},
 		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // otherClouds are the clouds other than AWS whose drivers run as functions of a deployment.
@@ -40,6 +42,26 @@ func (t *Target) leaveClouds(ctx context.Context, name string) error {
 		}
 		if err != nil {
 			t.report(Step{What: cl, Name: "what its machines used", Status: "unknown", Reason: err.Error()})
+		}
+	}
+	return t.leavesPlaces(ctx, name)
+}
+
+// leavesPlaces returns ErrMachines while a place on a managed service runs. A service that the deployment does not buy,
+// or that does not answer, has none.
+func (t *Target) leavesPlaces(ctx context.Context, name string) error {
+	for _, of := range dag.SparkServices() {
+		cl := dag.ServiceCloud(of)
+		places, err := remote.New(cl, t.callFunction(name+"-cloud-"+cl)).Service(of).Places(ctx)
+		for _, p := range places {
+			if p.State != service.Ended {
+				return fmt.Errorf("%w: %s of %s, and %d in all", ErrMachines, p.Name, of, len(places))
+			}
+		}
+		var failed *cloud.Error
+		if err != nil && !errors.Is(err, errNoFunction) &&
+			(!errors.As(err, &failed) || failed.Code != cloud.CodeNoCredentials) {
+			t.report(Step{What: of, Name: "places", Status: "unknown", Reason: err.Error()})
 		}
 	}
 	return nil

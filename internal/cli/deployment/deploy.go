@@ -82,6 +82,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.others, "regions", nil, "additional regions to buy machines in")
 	f.StringArrayVar(&o.settings.Clouds, "cloud", nil,
 		"additional cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda")
+	f.StringSliceVar(&o.settings.Services, "services", nil,
+		"managed services that run Spark tasks, separated by commas: emr, emr-serverless; their\n"+
+			"roles are created (default: none)")
 	f.StringSliceVar(&o.settings.Secrets, "secrets", nil,
 		"additional path prefixes, such as /team/, of parameters and secrets that jobs may use")
 	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "additional buckets that tasks may read, write and mount")
@@ -137,6 +140,12 @@ func (a app) deployAWSCommand() *cobra.Command {
 		defer cancel()
 		if o.settings.AgentsCall < time.Second || o.settings.AgentsCall > 5*time.Minute {
 			return command.BadInput("", "--agents-call %v must be between 1s and 5m", o.settings.AgentsCall)
+		}
+		for _, name := range o.settings.Services {
+			if dag.ServiceCloud(name) != "aws" {
+				return command.BadInput("emr, emr-serverless; services of other clouds are settings of --cloud",
+					"--services: AWS has no service %q that runs Spark tasks", name)
+			}
 		}
 		if _, err := dag.ParseKeep(o.settings.Keep); err != nil {
 			return command.BadInput("", "--keep: %v", err)
