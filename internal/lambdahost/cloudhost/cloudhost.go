@@ -1,6 +1,6 @@
 // Package cloudhost serves the drivers of one cloud as a separate Lambda function: that of its machines, and those of
-// its managed services. The functions that buy and release machines call it. Only this function links the cloud's SDK, and the cloud trusts only its role. It does not link the
-// broker.
+// its managed services. The functions that buy and release machines call it. Only this function links the cloud's SDK,
+// and the cloud trusts only its role. It does not link the broker.
 package cloudhost
 
 import (

@@ -15,8 +15,8 @@ type noPlan struct {
 	closed bool
 }
 
-// Infeasible records that a job has no feasible plan at a time, that of the planner's input. The job may fail for that, unless opens is true: there would be
-// a plan once blocks have ended.
+// Infeasible records that a job has no feasible plan at a time, that of the planner's input. The job may fail for that,
+// unless opens is true: there would be a plan once blocks have ended.
 func (c *Checker) Infeasible(name string, at time.Time, opens bool) {
 	n, told := c.noPlan[name]
 	if !told {

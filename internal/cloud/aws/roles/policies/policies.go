@@ -1,5 +1,5 @@
-// Package policies has the IAM policies of the roles that EMR and EMR Serverless work with, for the command that creates
-// the roles and for the template of a deployment.
+// Package policies has the IAM policies of the roles that EMR and EMR Serverless work with, for the command that
+// creates the roles and for the template of a deployment.
 package policies
 
 import (
