@@ -134,10 +134,21 @@ func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
 			continue
 		}
 		left := m.WithPromises(s.claim(task), use.Since)
+		left.Uses = slices.DeleteFunc(left.Uses, func(u record.PoolUse) bool { return c.leavesFor(u, m.Promises) })
 		if !record.Fits(apitypes.Capacity{}, left.Free()) {
 			c.Violatef(InvKeptRoom, "%s is assigned %s/%s, where %+v is kept", use.Cluster, pool, m.ID, m.Promises)
 		}
 	}
+}
+
+// leavesFor reports whether a task leaves its machine for one of the promises, which then count in its place.
+func (c *Checker) leavesFor(use record.PoolUse, promises []record.PoolPromise) bool {
+	s := c.Jobs[record.ClusterJob(use.Cluster)]
+	if s == nil {
+		return false
+	}
+	leaves := s.clusters[use.Cluster].For
+	return leaves != "" && slices.ContainsFunc(promises, func(p record.PoolPromise) bool { return p.For == leaves })
 }
 
 // machinesGone records machines that have left their partition or take no work.
