@@ -35,7 +35,7 @@ func Writers(fn string) []string {
 	case events.FnReconcile:
 		return append(append(all, queued...), PartBlocks, PartJobs, PartPast, PartExpiry, PartBuckets)
 	case FnServices: // it also acts in the place of agents, which call the API
-		return append(append(all, queued...), "seen#"+FnAPI+"#*", PartBlocks)
+		return append(append(all, queued...), "seen#"+FnAPI+"#*", "seen#agent#*", PartBlocks)
 	case FnAPI: // except what only functions learn: prices, reserved capacity, finished jobs by name
 		return append(append(all, queued...), "seen#*", PartQueues, PartBlocks, PartJobs, PartPast, PartExpiry,
 			PartBuckets)
