@@ -172,8 +172,9 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 		if run.State.Final() {
 			b.keepLog(ctx, s, cl, p, run)
 		}
-		b.setRan(ctx, s, cl, p, run, step.Report)
-		err = b.agents.Report(ctx, claims, *step.Report)
+		if err = b.setRan(ctx, s, cl, p, run, step.Report); err == nil {
+			err = b.agents.Report(ctx, claims, *step.Report)
+		}
 	case step.Lost != nil:
 		err = b.lose(ctx, cl.ID, step)
 	}
@@ -184,25 +185,29 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 }
 
 // setRan sets the run time of an application, if the service reports it, because the broker may check long after the
-// start or the end. If a service does not bill its start and its lists lack the time, it is asked by the run's ID.
+// start or the end. If a service does not bill its start and its lists lack the time, it is asked by the run's ID. If
+// the service does not answer, the next check reports the run: without the time, the bill would be too low.
 func (b *Services) setRan(ctx context.Context, s service.Service, cl record.Cluster, p service.Place, run service.Run,
-	r *wire.Report) {
+	r *wire.Report) error {
 	if r.Event != wire.Started && r.Event != wire.Succeeded || cl.Started {
-		return
+		return nil
 	}
 	if run.Began.IsZero() && run.ID != "" && !record.BillsStart(cl.Offer.Service) {
-		if _, asked, err := s.Watch(ctx, p, run); err == nil {
-			run = asked
+		_, asked, err := s.Watch(ctx, p, run)
+		if err != nil {
+			return err
 		}
+		run = asked
 	}
 	if run.Began.IsZero() {
-		return
+		return nil
 	}
 	until := b.ports.Now()
 	if r.Event == wire.Succeeded && !run.Ended.IsZero() {
 		until = run.Ended
 	}
 	r.Ran = b.cfg.Wall(max(until.Sub(run.Began), 0))
+	return nil
 }
 
 // keepLog stores the output of an application before its end is reported. If that fails, the attempt ends as it would

@@ -187,6 +187,43 @@ func TestReadyPlaceGetsItsApplicationAtOnce(t *testing.T) {
 	t.Error("it was never ready")
 }
 
+// terse is a service whose lists of runs lack times, like EMR Serverless. It refuses some of the calls that ask for a
+// run by its ID.
+type terse struct {
+	service.Service
+	refusals int
+}
+
+func (s *terse) Watch(ctx context.Context, at service.Place, run service.Run) (service.Place, service.Run, error) {
+	if run.ID != "" && s.refusals > 0 {
+		s.refusals--
+		return at, run, cloud.Errorf("aws", cloud.Throttled, "TooManyRequestsException", "slow down")
+	}
+	p, found, err := s.Service.Watch(ctx, at, run)
+	if run.ID == "" {
+		found.Began, found.Ended = time.Time{}, time.Time{}
+	}
+	return p, found, err
+}
+
+// A service that bills from the start of the application does not answer when the broker asks for the time of the
+// start. The start must be reported only when the time is known, because the attempt is billed from then on.
+func TestStartIsReportedWithItsTime(t *testing.T) {
+	var of *terse
+	w := newServiceBench(t, func(w *serviceBench) {
+		w.outcome = memory.Outcome{} // it runs until it is stopped
+		ports := w.b.Ports()
+		planner := ports.Planner.(onServices)
+		planner.offers = planner.offers[1:]
+		of = &terse{Service: ports.Services["emr-serverless"], refusals: 3}
+		ports.Planner, ports.Services["emr-serverless"] = planner, of
+		w.b = broker.New(w.b.Config(), ports)
+	})
+	if w.running(); of.refusals != 0 {
+		t.Errorf("the start was reported, although %d calls would still be refused", of.refusals)
+	}
+}
+
 func TestRefusedServiceFailsOverToAnother(t *testing.T) {
 	for _, kind := range []cloud.Kind{cloud.Capacity, cloud.Quota, cloud.Auth} {
 		w := newServiceBench(t, func(w *serviceBench) {
