@@ -157,7 +157,7 @@ func readings(s *stage) map[string]func(recordcache.Reader) (any, error) {
 		},
 		"whether it begins too late": func(r recordcache.Reader) (any, error) {
 			var d record.Decision
-			d.Emit(events.TaskReady{Job: "j", Task: 1})
+			d.Emit(events.TaskReady{Job: "j", Task: 1, Try: 1})
 			err := DecideTooLate(r, s.cfg, job, &s.spec, &d, s.now)
 			return d, err
 		},

@@ -320,7 +320,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 		s.judged(DecideWatched(s, s.cfg, l, s.now))
 	case "too-late":
 		var dec record.Decision
-		dec.Emit(events.TaskReady{Job: "j", Task: 3})
+		dec.Emit(events.TaskReady{Job: "j", Task: 3, Try: 1})
 		err := DecideTooLate(s, s.cfg, l.Job, &s.spec, &dec, s.now)
 		s.judged(dec, err)
 	case "releasing":
