@@ -220,8 +220,15 @@ func (c Config) checkCloud(name, settings string) error {
 		return errors.New("dags= is only for gcp and needs pushAccount=, the account with which Pub/Sub announces files to the API")
 	}
 	stores, err := driver.StoreURLs(name, got)
-	if err != nil || len(stores) == 0 {
+	if err != nil {
 		return err
+	}
+	if got["services"] != "" && (name != "gcp" || len(stores) == 0 || got["sparkAccount"] == "") {
+		return errors.New("services= is only for gcp and needs stores=, the buckets that they read and write, and " +
+			"sparkAccount=, the account that they run as")
+	}
+	if len(stores) == 0 {
+		return nil
 	}
 	for cloud, n := range map[string]string{"gcp": "impersonate", "azure": "storageAccount"} {
 		if name == cloud && got[n] == "" {

@@ -164,4 +164,9 @@ func TestValidateRejectsInvalidServices(t *testing.T) {
 			t.Errorf("%v: %v", services, err)
 		}
 	}
+	c := Default()
+	c.Clouds = map[string]string{"gcp": "project=p,regions=r,serviceAccount=m@p,services=dataproc,sparkAccount=s@p"}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "needs stores=") {
+		t.Errorf("Dataproc without a bucket: %v", err)
+	}
 }

@@ -40,6 +40,16 @@ func TestCloudAddForFunctions(t *testing.T) {
 				r.Settings.Endpoint = at
 				return open(ctx, r)
 			}
+			if services, roles := k.Services, k.Roles; services != nil {
+				k.Services = func(ctx context.Context, r cloudkit.Request) (*cloudkit.Services, error) {
+					r.Settings.Endpoint = at
+					return services(ctx, r)
+				}
+				k.Roles = func(ctx context.Context, r cloudkit.Request) (cloudkit.Roles, error) {
+					r.Settings.Endpoint = at
+					return roles(ctx, r)
+				}
+			}
 		}
 		p.clouds.Kits = append(p.clouds.Kits, k)
 	}
@@ -49,8 +59,9 @@ func TestCloudAddForFunctions(t *testing.T) {
 		want  map[string]string // expected settings; "*" matches anything
 	}{
 		"gcp": {
-			"--project demo --regions us-central1", map[string]string{
+			"--project demo --regions us-central1 --services dataproc,dataproc-serverless", map[string]string{
 				"project": "demo", "regions": "us-central1", "network": "tradewind-prod",
+				"services": "dataproc+dataproc-serverless", "sparkAccount": "prod-spark@demo.iam.gserviceaccount.com",
 				"serviceAccount": "prod-machines@demo.iam.gserviceaccount.com",
 				"impersonate":    "prod-broker@demo.iam.gserviceaccount.com", "provider": "*",
 			},

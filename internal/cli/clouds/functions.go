@@ -23,14 +23,21 @@ func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit
 		return err
 	}
 	if only {
-		return setup.Print(a.Out)
+		roles, err := k.OpenRoles(ctx, r)
+		if err == nil {
+			err = setup.Print(a.Out)
+		}
+		if err != nil {
+			return err
+		}
+		return roles.Print(a.Out)
 	}
 	// Store the request before anything is created, so that a partial setup can be removed, too. The user removes it,
 	// not the functions.
 	if err := cloudkit.SaveMadeFor(state, k.Name, f, &r.Settings); err != nil {
 		return err
 	}
-	s, err := setup.Make(ctx, func(step string) { a.Tell("%s", step) })
+	s, err := a.setUp(ctx, k, r)
 	if err != nil {
 		return err
 	}

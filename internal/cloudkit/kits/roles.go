@@ -81,14 +81,22 @@ type rolesOnGoogle struct {
 func googleRoles(ctx context.Context, r cloudkit.Request) (cloudkit.Roles, error) {
 	s := r.Settings
 	r.Settings.Stores = nil // roles need no signatures, for which the kit would look for credentials
+	if s.Functions.Account != "" {
+		r.Settings.Provider, r.Settings.Impersonate = "", "" // the user creates them, not the functions
+	}
 	cloud, err := googleDriver(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	setup, err := gcpsetup.New(gcpsetup.Config{
+	cfg := gcpsetup.Config{
 		Deployment: r.Deployment, Project: s.Project, Member: s.Member, Cloud: cloud, Spark: true,
 		SparkAccount: s.SparkAccount,
-	})
+	}
+	setup, err := gcpsetup.New(cfg)
+	if err == nil && s.Functions.Account != "" { // the functions act as the account that buys machines
+		cfg.Member = "serviceAccount:" + setup.BrokerAccount()
+		setup, err = gcpsetup.New(cfg)
+	}
 	return rolesOnGoogle{s, setup}, err
 }
 
