@@ -98,7 +98,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
 		breaks.Tireless: 6, breaks.Hopeful: 40, breaks.Content: 12, breaks.Rushing: 6,
 		breaks.Boasting: 12, breaks.Clinging: 12,
-		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Squatting: 12, breaks.Communal: 12,
+		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Squatting: 12, breaks.Communal: 60,
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12, breaks.Hurried: 12,
 		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4, breaks.Ungated: 80,
 		breaks.Presuming: 12, breaks.Unlisted: 12,
