@@ -154,7 +154,8 @@ func (b *Functions) expire(ctx context.Context, cause string) error {
 	return errors.Join(errs...)
 }
 
-// expiring is one run of expire.
+// expiring is the state of one call of Functions.expire, which takes steps to remove finished jobs until a maximum of
+// work is reached.
 type expiring struct {
 	*Functions
 	cause string

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// fnVisit is the name of the source in changes that visits to machines cause.
+// fnVisit names the source of the changes that users' visits to machines cause.
 const fnVisit = "visit"
 
 // VisitRequest is the machine that a user wants to visit, and the kind of the visit.
@@ -180,7 +180,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), record.MaxVisitText)], "")
 }
 
-// Visits returns the open visits of a node whose number is above after.
+// Visits returns the visits to a node that have not ended. It leaves out those with a visit number of at most after.
 func (b *Agents) Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error) {
 	u := b.txns.NewUnit(ctx, fnVisit)
 	cl, err := ownCluster(u, c)

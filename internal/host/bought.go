@@ -46,7 +46,8 @@ type Bought struct {
 var (
 	// ErrPublicURL means that there is no public URL, or bought machines cannot use it.
 	ErrPublicURL = errors.New("no address at which bought machines reach this broker")
-	// ErrUnended means that this host does not use a cloud on which machines of an earlier host may still run.
+	// ErrUnended means that an earlier host may have left machines running on a cloud that this host was not told to
+	// use, or under another deployment name. This host would not end them.
 	ErrUnended = errors.New("machines of an earlier start may still run")
 )
 

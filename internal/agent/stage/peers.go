@@ -123,7 +123,8 @@ func (t Transfer) offerToPeers(g *getting, etag string, by check, body func() (i
 	t.Peers.Have(g.share.id, Held{Size: g.cost(), SHA256: sum, ETag: etag, Open: body})
 }
 
-// offerCheck returns the check that offer needs: nothing if the manifest has the digest.
+// offerCheck returns the check that computes the SHA-256 of the content for offerToPeers. It returns a check that does
+// nothing if the node does not offer the content, or the manifest already has its digest.
 func (g *getting) offerCheck() check {
 	if g.share == nil || !g.share.own || g.digest != "" {
 		return noCheck{}

@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestServerlessServicesBillNoStart covers since when an attempt on a service is charged.
+// TestServerlessServicesBillNoStart checks that an attempt on a serverless service is charged from the start of its
+// application, and any other attempt from its launch.
 func TestServerlessServicesBillNoStart(t *testing.T) {
 	t.Parallel()
 	bought := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// After an update, attempts use the new spec, except those admitted under an older plan. Stopping it restores the old
-// one.
+// After an update, attempts use the new spec, except those admitted under a plan from before the update. Stopping the
+// update restores the spec from before it.
 func TestUpdateAndStop(t *testing.T) {
 	j := Job{Spec: Blob{Version: 1}, Plan: Blob{Version: 4}}
 	if got := j.SpecFor(1).Version; got != 1 || j.NextSpec() != 2 || j.Update.Open() {

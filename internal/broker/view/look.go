@@ -60,7 +60,8 @@ func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDe
 	return &d.JobDetail, nil
 }
 
-// JobSince is JobDetail with the result of an earlier look, or nil. It only reads records that may have changed since.
+// JobSince loads the same as JobDetail. was is the result of an earlier call, or nil. If few tasks can have changed
+// since that call, the others are not read again.
 func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, error) {
 	return b.look(ctx, id, Part{}, was)
 }
