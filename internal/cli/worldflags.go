@@ -80,7 +80,7 @@ func checkWorld(o *host.Options) error {
 // policyFlag adds the flag for the file that configures the broker's scheduling.
 func policyFlag(c *cobra.Command, o *host.Options) {
 	c.Flags().StringVar(&o.Policy, "policy", "",
-		"file that configures how queued tasks are admitted; changes are applied (see\n"+
+		"file that configures how queued tasks are admitted; edits take effect at once (see\n"+
 			"\"tradewind queue policy check\")")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 }
