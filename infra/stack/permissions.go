@@ -70,6 +70,8 @@ func (d *deployment) grantRecords(fn string) {
 	switch fn {
 	case fnAPI: // the logs of tasks and the tunnels to machines
 		keys = append(keys, "logs/*", "visit#*")
+	case fnServices: // the logs of applications
+		keys = append(keys, "logs/*")
 	case events.FnReconcile: // removes the logs of expired jobs, and records which clusters it has ended
 		keys = append(keys, "logs/*", "grave#aws#*")
 	case events.FnProvision, events.FnInterrupt:
@@ -313,8 +315,7 @@ func (d *deployment) grantClouds() {
 				d.grant(reads, "FarDagFiles", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 			}
 		}
-		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
-			all("StringLike", "dynamodb:LeadingKeys", "grave#"+name+"#*"), *d.table.TableArn()))
+		d.grantEnded(name)
 		if name == "azure" { // AWS signs the function's identity for Azure, for this audience
 			d.roles[fn].AddToPolicy(allowIf("SayWho", []string{"sts:GetWebIdentityToken"},
 				all("StringEquals", "sts:IdentityTokenAudience", "api://AzureADTokenExchange"), "*"))
@@ -338,6 +339,13 @@ func (d *deployment) grantClouds() {
 		d.grant(fnAPI, "Stores", []string{"lambda:InvokeFunction"}, signing...)
 		d.grant(events.FnSubmit, "Stores", []string{"lambda:InvokeFunction"}, signing...)
 	}
+}
+
+// grantEnded allows the function of a cloud to record which clusters and places it has ended.
+func (d *deployment) grantEnded(name string) {
+	d.roles[cloudPrefix+name].AddToPolicy(allowIf("Ended",
+		[]string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
+		all("StringLike", "dynamodb:LeadingKeys", "grave#"+name+"#*"), *d.table.TableArn()))
 }
 
 // lambdaKey names the parameter with the key of Lambda Cloud.

@@ -17,7 +17,7 @@ import (
 // The functions of a deployment that buys managed services: one watches the attempts on all of them, and one has the
 // drivers of those of AWS. The function of another cloud has the drivers of that cloud's services.
 const (
-	fnServices = "services"
+	fnServices = record.FnServices
 	fnCloudAWS = cloudPrefix + "aws"
 )
 
@@ -78,9 +78,7 @@ func (d *deployment) addServices() {
 	if len(d.Services) == 0 {
 		return
 	}
-	d.roles[fnCloudAWS].AddToPolicy(allowIf("Ended",
-		[]string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
-		all("StringLike", "dynamodb:LeadingKeys", "grave#aws#*"), *d.table.TableArn()))
+	d.grantEnded("aws")
 	buckets := d.storeBuckets()
 	var logs []string
 	for _, bucket := range buckets {
@@ -99,13 +97,7 @@ func (d *deployment) addServices() {
 // grantServices gives the function that watches services the rights of the broker's API for agents, in whose place it
 // acts: it records starts and ends, stores logs, and writes packed files to the stores of jobs.
 func (d *deployment) grantServices() {
-	d.grant(fnServices, "Records", []string{
-		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem",
-	}, *d.table.TableArn())
-	d.roles[fnServices].AddToPolicy(allowIf("OwnRecords",
-		[]string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"},
-		all("StringLike", "dynamodb:LeadingKeys", append(record.Writers(record.FnServices), "outbox#*", "logs/*")...),
-		*d.table.TableArn()))
+	d.grantRecords(fnServices)
 	d.grantPublish(fnServices)
 	work := *d.work.BucketArn()
 	d.grant(fnServices, "TaskLogs", []string{"s3:GetObject", "s3:PutObject"}, work+"/"+prefixLogs+"*")

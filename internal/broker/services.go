@@ -67,10 +67,11 @@ func schemesOf(name string) []string {
 }
 
 // Watch makes one step for each attempt on a service, and ends the places that have no attempt. If the step brings an
-// attempt up, Watch also makes the next one, which submits the application. Hosts call it periodically.
-func (b *Services) Watch(ctx context.Context) error {
+// attempt up, Watch also makes the next one, which submits the application. Hosts call it periodically. open reports
+// whether attempts were on a service, or could not be read, so that the next call should come soon.
+func (b *Services) Watch(ctx context.Context) (open bool, err error) {
 	if len(b.ports.Services) == 0 {
-		return nil
+		return false, nil
 	}
 	// Places are listed first. Each listed place was recorded before, so a place without a record now was given up.
 	places, errs := map[string][]service.Place{}, []error(nil)
@@ -80,7 +81,7 @@ func (b *Services) Watch(ctx context.Context) error {
 	}
 	clusters, err := b.clusters(ctx)
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return true, errors.Join(append(errs, err)...)
 	}
 	known := map[string]bool{}
 	for _, cl := range clusters {
@@ -102,13 +103,7 @@ func (b *Services) Watch(ctx context.Context) error {
 			errs = append(errs, b.ports.Services[name].End(ctx, p))
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// Open reports whether an attempt of an unfinished job is on a service, so that Watch has to be called again soon.
-func (b *Services) Open(ctx context.Context) (bool, error) {
-	clusters, err := b.clusters(ctx)
-	return len(clusters) > 0, err
+	return len(clusters) > 0, errors.Join(errs...)
 }
 
 // clusters returns the attempts on services of all unfinished jobs.

@@ -108,7 +108,7 @@ func (w *serviceBench) step() {
 	for _, a := range w.account {
 		a.Step()
 	}
-	if err := w.b.Services.Watch(w.t.Context()); err != nil {
+	if _, err := w.b.Services.Watch(w.t.Context()); err != nil {
 		w.t.Logf("watch: %v", err)
 	}
 	w.deliverAll()

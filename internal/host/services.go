@@ -26,7 +26,7 @@ const servicesEvery = 5 * time.Second
 // watchServices watches the attempts on managed services, which have no agents.
 func (h *Host) watchServices(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := h.broker.Services.Watch(ctx); err != nil && ctx.Err() == nil {
+		if _, err := h.broker.Services.Watch(ctx); err != nil && ctx.Err() == nil {
 			h.log.Warn("services", "err", err)
 		}
 		select {

@@ -109,7 +109,7 @@ func (e *engine) watchServices() {
 			return
 		}
 		e.w.start(h, watching, func(ctx context.Context, b *broker.Broker) {
-			if err := b.Services.Watch(ctx); err != nil {
+			if _, err := b.Services.Watch(ctx); err != nil {
 				e.w.Say(e.w.actor(), "fails", err.Error())
 				e.w.check.WatchFailed(err)
 			}

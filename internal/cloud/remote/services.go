@@ -1,10 +1,7 @@
 package remote
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"io"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
@@ -109,11 +106,13 @@ func (s *Service) Log(ctx context.Context, at service.Place, run service.Run) (s
 		return service.Log{}, err
 	}
 	log := service.Log{}
-	if log.Stdout, err = unzipped(a.Stdout); err == nil {
-		log.Stderr, err = unzipped(a.Stderr)
-	}
-	if err != nil {
-		return service.Log{}, s.cloud.fail(cloud.Transient, codeBadMessage, err)
+	for to, packed := range map[*[]byte][]byte{&log.Stdout: a.Stdout, &log.Stderr: a.Stderr} {
+		if len(packed) == 0 {
+			continue
+		}
+		if *to, err = unzipped(packed, service.MaxLog); err != nil {
+			return service.Log{}, s.cloud.fail(cloud.Transient, codeBadMessage, err)
+		}
 	}
 	return log, nil
 }
@@ -170,7 +169,7 @@ func (s Server) managed(ctx context.Context, in call) (answer, error) {
 	case opReadLog:
 		var log service.Log
 		log, err = of.Log(ctx, at, args.Run)
-		out.Stdout, out.Stderr = zipped(log.Stdout), zipped(log.Stderr)
+		out.Stdout, out.Stderr = zippedStart(log.Stdout), zippedStart(log.Stderr)
 	case opCancelRun:
 		err = of.Cancel(ctx, at, args.Run)
 	case opEndPlace:
@@ -189,30 +188,15 @@ func (s Server) managed(ctx context.Context, in call) (answer, error) {
 // maxStream is the maximum size of a gzipped stream of a log, in bytes: base64 of both must fit into an answer.
 const maxStream = maxPacked / 2
 
-// zipped returns the gzipped beginning of a stream that fits into an answer.
-func zipped(stream []byte) []byte {
-	for {
-		if len(stream) == 0 {
-			return nil
-		}
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		_, _ = z.Write(stream) // a buffer accepts everything
-		_ = z.Close()
-		if b.Len() <= maxStream {
-			return b.Bytes()
-		}
-		stream = stream[:len(stream)/2]
-	}
-}
-
-func unzipped(stream []byte) ([]byte, error) {
+// zippedStart returns the gzipped beginning of a stream that fits into an answer.
+func zippedStart(stream []byte) []byte {
 	if len(stream) == 0 {
-		return nil, nil
+		return nil
 	}
-	z, err := gzip.NewReader(bytes.NewReader(stream))
-	if err != nil {
-		return nil, err
+	packed := zipped(stream)
+	for len(packed) > maxStream {
+		stream = stream[:len(stream)/2]
+		packed = zipped(stream)
 	}
-	return io.ReadAll(io.LimitReader(z, service.MaxLog))
+	return packed
 }

@@ -80,11 +80,7 @@ func (c *Client) Read(ctx context.Context, bucket, key string) (_ []byte, versio
 	case a.Unread == unreadLarge:
 		return nil, "", fmt.Errorf("%w: %s", driver.ErrLarge, a.Why)
 	}
-	r, err := gzip.NewReader(bytes.NewReader(a.Packed))
-	if err != nil {
-		return nil, "", c.fail(cloud.Transient, codeBadMessage, err)
-	}
-	body, err := io.ReadAll(io.LimitReader(r, driver.MaxFile+1))
+	body, err := unzipped(a.Packed, driver.MaxFile+1)
 	if err != nil {
 		return nil, "", c.fail(cloud.Transient, codeBadMessage, err)
 	}
@@ -123,16 +119,29 @@ func (s Server) file(ctx context.Context, in call) (out answer, err error) {
 	case err != nil:
 		return out, err
 	}
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	_, err = w.Write(body)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return out, err
-	}
-	if packed.Len() > maxPacked {
+	packed := zipped(body)
+	if len(packed) > maxPacked {
 		return answer{Unread: unreadLarge, Why: fmt.Sprintf("it has %d MiB gzipped, and the maximum is %d MiB: "+
-			"submit it with the command line", packed.Len()>>20, maxPacked>>20)}, nil
+			"submit it with the command line", len(packed)>>20, maxPacked>>20)}, nil
 	}
-	out.Packed, out.Version = packed.Bytes(), version
+	out.Packed, out.Version = packed, version
 	return out, nil
+}
+
+// zipped returns bytes gzipped.
+func zipped(plain []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(plain) // a buffer accepts everything
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// unzipped returns at most a number of the bytes that zipped has packed.
+func unzipped(packed []byte, most int64) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, most))
 }

@@ -127,9 +127,6 @@ func openAll(ctx context.Context, kit cloudkit.Kit, r cloudkit.Request) (*cloudk
 		return &cloudkit.Opened{}, services, err
 	}
 	opened, err := kit.Open(ctx, r)
-	if err == nil && opened.Checker == nil {
-		opened.Checker, _ = opened.Cloud.(driver.Checker)
-	}
 	return opened, services, err
 }
 

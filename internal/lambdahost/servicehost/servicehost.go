@@ -73,15 +73,11 @@ func (w *Watcher) Once() *Watcher {
 func (w *Watcher) Watch(ctx context.Context) error {
 	defer w.sandbox.Begin(ctx)()
 	for end := w.sandbox.Now().Add(checkFor); ; {
-		err := w.broker.Watch(ctx)
+		open, err := w.broker.Watch(ctx)
 		if err != nil {
 			w.sandbox.Log.WarnContext(ctx, "services", "err", err)
 		}
-		open, unknown := w.broker.Open(ctx)
-		if !open && unknown == nil || w.every <= 0 || w.sandbox.Now().Add(w.every).After(end) {
-			return err
-		}
-		if clock.Pause(ctx, w.every) != nil {
+		if !open || w.every <= 0 || w.sandbox.Now().Add(w.every).After(end) || clock.Pause(ctx, w.every) != nil {
 			return err
 		}
 	}
